@@ -93,8 +93,7 @@ class KnowledgeBase:
 
     Facts are explicit (inserted by users), derived by rules, or both. Every change
     returns a `Change` with the exact facts that were added and removed, and is applied
-    as
-    a whole or not at all.
+    as a whole or not at all.
 
     >>> kb = KnowledgeBase('''
     ...     reach(?x, ?y) :- edge(?x, ?y) .
@@ -133,34 +132,27 @@ class KnowledgeBase:
             rules: text, a `Path`, a `Program`, a `Rule`, or a list of these. Facts
                 among them are explicit facts.
             engine: `"embedded"`, `"spark"`, `"reference"`, or an engine object.
-            algorithm: the default algorithm of updates; the command `evermat
-                algorithms`
-                lists them.
+            algorithm: the default algorithm of updates; the command
+                `evermat algorithms` lists them.
             equality: the meaning of `same_as` and `owl:sameAs`: `"off"`, `"axioms"`,
                 `"rewrite"`, or `"auto"`, which is `"rewrite"` as soon as a rule or a
                 fact is about equality.
             counters: store the number of derivations of each fact, which the counting
                 algorithms need; `"nonrecursive"` counts derivations by nonrecursive
-                rules
-                only, which is enough for `counting` and `bf-c`. Not available if
-                equality
-                is rewritten.
+                rules only, which is enough for `counting` and `bf-c`. Not available if
+                equality is rewritten.
             modules: evaluate rules that make a relation transitive, symmetric or
-                reflexive
-                by closure algorithms, not instance by instance. The facts are the same;
-                it
-                is only faster. Needs both counters.
+                reflexive by closure algorithms, not instance by instance. The facts are
+                the same; it is only faster. Needs both counters.
             budget: the limits of each update, and of the first materialisation.
             progress: called after every round.
             spark: the session for `engine="spark"`; by default the active one.
             state: a path or URI where every update is stored. An existing state is
-                restored
-                and then updated to these rules.
+                restored and then updated to these rules.
             storage_options: options for remote storage, in the form of `deltalake`.
             contradictions: the treatment of updates after which rules with the head
-                `false`
-                derive facts: an error (`"refuse"`), a warning (`"report"`), or nothing
-                (`"ignore"`).
+                `false` derive facts: an error (`"refuse"`), a warning (`"report"`), or
+                nothing (`"ignore"`).
             allow_paths: folders from which files of rules may include or import other
                 files, besides their own folder; this applies to later updates, too.
 
@@ -335,8 +327,7 @@ class KnowledgeBase:
         """Replace all explicit facts of a predicate, for example by a nightly dump.
 
         Earlier rows that are not among the new ones are deleted, new ones are inserted,
-        and
-        the others are not touched. Facts that follow from rules continue to hold.
+        and the others are not touched. Facts that follow from rules continue to hold.
 
         Args:
             predicate: the predicate.
@@ -366,8 +357,7 @@ class KnowledgeBase:
             replace: all explicit rows of predicates after the update; see `replace`.
             add_rules: new rules; facts among them are inserted.
             remove_rules: rules to remove, in any equivalent spelling; facts among them
-                are
-                deleted.
+                are deleted.
             algorithm: the algorithm of this update.
             batch: an application and the number of its batch, recorded in the same
                 commit as the update; the numbers of an application must increase.
@@ -380,13 +370,11 @@ class KnowledgeBase:
         """Undo the last update.
 
         Facts and rules that it deleted are inserted again, and those that it inserted
-        are
-        deleted. With a state, this creates a new version.
+        are deleted. With a state, this creates a new version.
 
         Raises:
             NothingToUndoError: there was no update since the knowledge base was created
-                or
-                opened, or the last update was undone already, or is too large.
+                or opened, or the last update was undone already, or is too large.
         """
         self._slot.require_free()
         change = self._session.change(self._undoing.last())
@@ -433,8 +421,7 @@ class KnowledgeBase:
         """Subscribe to the updates that change the facts of a predicate.
 
         The callback receives the `Change` after the update is complete; an exception in
-        it
-        is logged. Without a callback, changes are read with
+        it is logged. Without a callback, changes are read with
         `async for change in kb.subscribe("may_open")`.
 
         Args:
@@ -458,10 +445,8 @@ class KnowledgeBase:
         """Answer a conjunction such as `reach(?x, 'c'), not blocked(?x), ?x != 'b'`.
 
         The columns are the variables, in order of their first occurrence; variables
-        that
-        occur only below `not` are not among them. The answer to a query without
-        variables is
-        one empty row if it holds, and no row otherwise.
+        that occur only below `not` are not among them. The answer to a query without
+        variables is one empty row if it holds, and no row otherwise.
 
         Args:
             text: the query.
@@ -490,12 +475,9 @@ class KnowledgeBase:
         """Answer a SPARQL 1.1 query over the triples, or carry out an update.
 
         `SELECT` returns a `Result` with None for unbound variables, `ASK` a truth
-        value,
-        `CONSTRUCT` and `DESCRIBE` facts of `triple`. An update returns its `Change`, or
-        a
-        list of them if it has several operations, which are applied all or not at all.
-        Needs
-        `pip install "evermat[sparql]"`.
+        value, `CONSTRUCT` and `DESCRIBE` facts of `triple`. An update returns its
+        `Change`, or a list of them if it has several operations, which are applied all
+        or not at all. Needs `pip install "evermat[sparql]"`.
 
         Raises:
             SparqlSyntaxError: the text is neither a query nor an update.
@@ -548,14 +530,12 @@ class KnowledgeBase:
         """Explain why a fact holds, as in `kb.explain("reach(a, c)")`.
 
         The proof has least height, and is the same on every engine. If the fact does
-        not
-        hold, the explanation shows how far the rules that could derive it match.
+        not hold, the explanation shows how far the rules that could derive it match.
 
         Args:
             fact: the fact, or its predicate.
             row: the arguments of the fact, if `fact` is its predicate; in order, or by
-                the
-                names of columns.
+                the names of columns.
             derivations: the number of derivations of the fact to show.
             limit: the most rule instances to match.
 
@@ -737,8 +717,7 @@ class KnowledgeBase:
         """Call a monitor during the queries in the block; it may stop them.
 
         Queries of other threads wait until the block ends. `maintenance.limits.Watch`
-        is a
-        monitor that enforces a budget.
+        is a monitor that enforces a budget.
         """
         with self.turn:
             self._engine.monitor = monitor
@@ -787,8 +766,7 @@ class KnowledgeBase:
         """Compare this with a materialisation from scratch; true if they are equal.
 
         Facts, explicit facts, counters and equal constants are compared. It needs as
-        much
-        memory as the knowledge base itself.
+        much memory as the knowledge base itself.
         """
         from evermat.kb.audit import audit  # noqa: PLC0415  rarely needed
 

@@ -234,10 +234,8 @@ def literal(lexical: str, datatype: str) -> Constant:
 
     Datatypes with a Python counterpart are recognised and made canonical, including
     those of bounded integers: `"5"^^xsd:int` is the integer 5, because RDF considers
-    them
-    the same value. A lexical form that does not fit its datatype is stored as written,
-    as
-    a TYPED constant.
+    them the same value. A lexical form that does not fit its datatype is stored as
+    written, as a TYPED constant.
     """
     recognise = _RECOGNISED.get(datatype)
     if recognise is not None:

@@ -43,8 +43,6 @@ Contract of an engine, each point with a test in `tests/algebra`:
 4. Settled sets never change, whatever happens to the sets they came from.
 5. A failed call raises and leaves the engine usable; between `begin` and `commit`,
    `rollback` restores facts, explicit facts and counters.
-6. What a journal receives adds up to what is stored, and `reinstate` brings it back.
-7. Order never matters, neither of rows nor of queries.
 6. The changes that a journal receives add up to the stored facts, and `reinstate`
    restores these from the sum.
 7. Order never matters, neither of rows nor of queries.

@@ -198,9 +198,8 @@ class Engine(Protocol):
     """Whether facts may be half changed. `commit`, `adopt` and `rollback` set it before
     their first irreversible step. `rollback` clears it again; after the other two the
     caller clears it when the whole update is complete, or `begin` does. If it is set at
-    any
-    other time, an error interrupted such an operation, and the contents of the engine
-    cannot be trusted."""
+    any other time, an error interrupted such an operation, and the contents of the
+    engine cannot be trusted."""
 
     # -- relations
 
@@ -288,8 +287,7 @@ class Engine(Protocol):
         Args:
             aggregate: the aggregate to update.
             changes: supersets of the facts that only `before` has, and of those that
-                only
-                `after` has.
+                only `after` has.
             before: the facts before the change, results included.
             after: the facts after it; results in it are not read.
         """
@@ -318,8 +316,7 @@ class Engine(Protocol):
         """Return the facts of a pattern in a view that have a counter above zero.
 
         For `close` and `close_among` in the current transaction: an engine may evaluate
-        the
-        result lazily, as far as these need it.
+        the result lazily, as far as these need it.
 
         Args:
             pattern: the facts of the closure.
@@ -339,11 +336,9 @@ class Engine(Protocol):
         """Return the closure of facts, without the closure of other facts.
 
         Both views are read for external facts and for edges; stored sets are allowed.
-        With
-        `through`, only facts with a path through one of its facts are needed; the
-        result may
-        contain others. With `only`, the result is restricted to facts with its
-        constants.
+        With `through`, only facts with a path through one of its facts are needed; the
+        result may contain others. With `only`, the result is restricted to facts with
+        its constants.
         """
 
     def close_among(
@@ -412,8 +407,7 @@ class Engine(Protocol):
         """Rebuild all indexes from the stored facts; not allowed in a transaction.
 
         After an unexpected error, such as a lack of memory, an index may be half built.
-        The
-        cost is that of building all indexes anew.
+        The cost is that of building all indexes anew.
         """
 
     def fresh(self) -> Engine:
@@ -504,8 +498,7 @@ class Engine(Protocol):
         """Return the facts of a view that mention the first constant of a mark.
 
         Facts of stored sets, which are allowed, are looked up by their constants;
-        settled
-        sets are scanned.
+        settled sets are scanned.
         """
 
     def about_moved(
@@ -514,8 +507,8 @@ class Engine(Protocol):
         """Return the facts of a view about constants whose representative differs.
 
         These mention such a constant, or its representative before or after. All
-        constants
-        in the facts of the view must be their own representatives in `before`.
+        constants in the facts of the view must be their own representatives in
+        `before`.
         """
 
     def nodes_of(
@@ -598,8 +591,7 @@ class Engine(Protocol):
 
         Args:
             queries: one for each rule, with role ALL; local patterns read the facts
-                that
-                the rules derive.
+                that the rules derive.
 
         Returns:
             The derived facts, with the number of matches over all rounds, and the facts
@@ -635,8 +627,7 @@ class Engine(Protocol):
         """Combine frames and tables of one relation, and check them for nulls.
 
         The result can be passed to `intern` and `find`. Not allowed in a transaction:
-        facts
-        may have to be moved to make space.
+        facts may have to be moved to make space.
         """
         del parts
         raise EngineUseError(f"`{self.name}` reads no frames into `{name}`")

@@ -87,9 +87,8 @@ class Saturation:
             read as a positive change; without them there is one round.
         is_deletion: whether derivations are subtracted from counters instead of added.
         enters_first: whether admitted facts join `into` before, not after, the rules
-            are
-            applied to them. Where the rules read the complement of `into`, facts must
-            join it afterwards: an instance may use two facts of the same round.
+            are applied to them. Where the rules read the complement of `into`, facts
+            must join it afterwards: an instance may use two facts of the same round.
         zero: only candidates whose count in these counters is zero are admitted.
         is_watched: whether `on_rounds` must be called after every single round.
     """
@@ -271,9 +270,8 @@ def prove(
     """Search for derivations of facts; return the facts without any.
 
     A level of the search consists of the body facts of the level before. The search
-    ends
-    when there is nothing left to explore or nothing left to prove; in the latter case,
-    facts that were only partly explored are removed from `checked` again.
+    ends when there is nothing left to explore or nothing left to prove; in the latter
+    case, facts that were only partly explored are removed from `checked` again.
     """
     return _Levels(engine, search, work, on_rounds).check(facts)
 
@@ -322,8 +320,7 @@ class _Levels:
         """Prove those of the facts that have support of their own, and what follows.
 
         Afterwards every instance whose body facts of this stratum are all proved has
-        its
-        head among the proved or the delayed facts.
+        its head among the proved or the delayed facts.
         """
         engine, search = self.engine, self.search
         before = engine.matches
@@ -331,8 +328,7 @@ class _Levels:
         self.work.backward += engine.matches - before
         if search.region is not None:
             # An atom such as `[?x, ?p, ?y]` also matches facts that the rules of the
-            # stratum
-            # do not derive; these hold regardless.
+            # stratum do not derive; these hold regardless.
             sure |= facts - facts.within(search.region)
         before = engine.matches
         for module in search.modules:

@@ -2,9 +2,8 @@
 
 A *term column* is an Arrow struct of `kind` and `text`, the two fields of a
 `evermat.values.Constant`. It can contain all constants, in any mixture. Data in
-ordinary
-Arrow types is converted to term columns by `as_terms`, and back to the most ordinary
-suitable type by `natural`.
+ordinary Arrow types is converted to term columns by `as_terms`, and back to the most
+ordinary suitable type by `natural`.
 
 Both work on whole columns. Python objects are only created where they are requested
 (`values`, `constants`) or passed in (`table_of_rows`).

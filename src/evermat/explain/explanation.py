@@ -85,8 +85,7 @@ class Derivation:
         computations: conditions that are true, and expressions with their values.
         is_axiom: whether the rule is an axiom of equality, not written by a user.
         size: for the result of an aggregate, the number of members of its group;
-            premises
-            are some of them, or the one that has the result.
+            premises are some of them, or the one that has the result.
         is_member: whether the derived tuple is a member of an aggregate of the rule.
     """
 
@@ -346,8 +345,7 @@ class Explanation:
         """Return plain data, as for JSON.
 
         Facts are numbered; number 0 is the explained fact, and premises are referred to
-        by
-        number. Constants are written as in rules.
+        by number. Constants are written as in rules.
         """
         facts = self.facts
         numbers = {fact: number for number, fact in enumerate(facts)}

@@ -351,8 +351,7 @@ class Explainer:
         """Return how far the rules match that could derive a missing fact.
 
         Rules with too many matches are omitted: bodies can have any number of matches
-        that
-        fail in the end.
+        that fail in the end.
         """
         prover = self._prover
         rules = (rule for rule in prover.look.rules if can_derive(rule, fact))

@@ -20,10 +20,9 @@ and so on up to the fact itself. That is an *attempt*.
 Each direction explodes on some programs. Backwards is best where a fact has few
 instances; but in a transitive closure it has thousands, while few facts are low. So the
 next step is always the one that is expected to match fewer rule instances. An attempt
-is
-made before a step that is expected to match many; otherwise, when the steps since the
-last one took as much work as all before, as levels can be small and many, for example
-in a long chain.
+is made before a step that is expected to match many; otherwise, when the steps since
+the last one took as much work as all before, as levels can be small and many, for
+example in a long chain.
 """
 
 from __future__ import annotations
@@ -77,8 +76,7 @@ class Finder:
             engine: the engine.
             heads: the facts to derive.
             views: the facts that premises may be, the facts that must be absent, and
-                the
-                heads as changed facts.
+                the heads as changed facts.
         """
         for query in self._queries:
             if any(query.may_derive(head) for head in heads):
@@ -182,8 +180,7 @@ class Search:
         rules: all rules, every atom local.
         relevant: returns the rules on which the fact can depend.
         premise_facts: provides the facts that premises can be; without it, the search
-            is
-            only forwards.
+            is only forwards.
         negative: facts that must be absent.
         watch: called after every step.
         leaves: facts that need no proof.
@@ -219,8 +216,7 @@ class Search:
         """Return facts of heights 1, 2 and so on up to the height of the target.
 
         They include all facts that a lowest proof can contain. None if the target has
-        no
-        proof.
+        no proof.
         """
         work = before = 0
         steps = 0
@@ -280,8 +276,7 @@ class Search:
         """Return the facts of a level that follow from known ones, `last` included.
 
         They are derived from the facts to be proved, or from those proved last,
-        whichever
-        are fewer.
+        whichever are fewer.
         """
         engine, rules = self._engine, self._rules
         open_facts = engine.settle(level - known)

@@ -257,8 +257,7 @@ def refusing(kept: Materialisation | EqualityMaterialisation) -> Iterator[None]:
     """Refuse updates in the block that add contradictions.
 
     The journal receives the changes that the engine is about to make; if one of them is
-    a
-    contradiction, nothing changes.
+    a contradiction, nothing changes.
 
     Raises:
         Refused: an update would add contradictions.

@@ -267,8 +267,7 @@ class EqualityMaterialisation(Driver):
         """Prepare to restore stored facts: for engines without facts.
 
         The engine knows all predicates. It then also knows all relations of the rules,
-        and
-        can reinstate the facts.
+        and can reinstate the facts.
         """
         del claimed  # without counters, modules only materialise
         self._book, change = self._book.change(remove=(), add=rules)

@@ -325,8 +325,7 @@ class WrittenRules:
         """Return the written rule of a normal rule, and its normal form.
 
         If several written rules have this normal form, the one that was written in
-        normal
-        form is preferred, then the first.
+        normal form is preferred, then the first.
         """
         if rule not in self._sources:
             key = rule_key(rule)

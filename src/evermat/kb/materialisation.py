@@ -188,8 +188,7 @@ class Materialisation(Driver):
         Args:
             rules: the program.
             claimed: the rules that modules evaluated, in canonical form; other closures
-                are
-                evaluated by their rules.
+                are evaluated by their rules.
         """
         book, _ = self.book.change(remove=(), add=rules)
         new = self._compile(book, is_first=False)

@@ -7,10 +7,9 @@ stored facts.
 There is a reader for each way of storing facts. `PlainReader` reads facts as they are,
 and expands lazy closures. `RewrittenReader` reads facts in terms of representatives:
 constants of a query are replaced by their representatives, equalities in it unify
-terms,
-and each answer represents all answers that differ from it only in equal constants.
-`Result` expands these on reading. The arguments of built-ins are expanded before the
-built-ins are evaluated: these answer columns contain names.
+terms, and each answer represents all answers that differ from it only in equal
+constants. `Result` expands these on reading. The arguments of built-ins are expanded
+before the built-ins are evaluated: these answer columns contain names.
 """
 
 from __future__ import annotations
@@ -94,10 +93,8 @@ class PreparedQuery:
     Attributes:
         columns: the variables, in order of their first occurrence.
         queries: the queries that find the answers. Without variables each yields one
-            row,
-            `true`. None if a condition, such as `1 > 2`, rules out every answer;
-            several
-            only if groups of aggregates may be empty.
+            row, `true`. None if a condition, such as `1 > 2`, rules out every answer;
+            several only if groups of aggregates may be empty.
         body: the original query.
         auxiliaries: queries to evaluate first, in order: the facts below a `not` that
             has variables of its own, and aggregates with their members.
@@ -434,10 +431,8 @@ class Reader(ABC):
         """Return the distinct values of variables for which all atoms hold, as terms.
 
         Atoms of unknown predicates do not hold. Without variables, the result is one
-        empty
-        row if the atoms hold, and no row otherwise. With `explicit`, only explicit
-        facts are
-        matched, and equal constants are distinct.
+        empty row if the atoms hold, and no row otherwise. With `explicit`, only
+        explicit facts are matched, and equal constants are distinct.
         """
         if any(atom.predicate not in self.catalogue for atom in atoms):
             return empty_table(len(names))

@@ -463,8 +463,7 @@ class Session:
         """Return the algorithm of an update that does not specify one.
 
         The first facts are materialised, whatever maintains them later, except by
-        Counting,
-        which must see all rules itself because it refuses recursive ones.
+        Counting, which must see all rules itself because it refuses recursive ones.
         """
         usual = self._settings.algorithm
         is_first = self._is_empty and usual != "counting"

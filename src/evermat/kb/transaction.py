@@ -259,8 +259,7 @@ class Slot:
     """The slot for the only transaction that a knowledge base may have open.
 
     It is free again when the transaction has ended or was garbage collected: an
-    interrupt
-    may arrive before a `with` block is entered.
+    interrupt may arrive before a `with` block is entered.
     """
 
     def __init__(self) -> None:

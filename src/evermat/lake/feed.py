@@ -238,9 +238,8 @@ def read(
     """Return the facts of a predicate as term columns, with their numbers.
 
     The columns are the arguments, then `holds`, `given`, `c_nr` and `c_r`. If equality
-    is
-    rewritten, these are the stored facts, and the predicate `≈` contains the constants
-    that are not their own representatives, with these.
+    is rewritten, these are the stored facts, and the predicate `≈` contains the
+    constants that are not their own representatives, with these.
     """
     table = existing(place, storage_options, version)
     part = CLIQUES if predicate == STANDS_FOR else FACTS

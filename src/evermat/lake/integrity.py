@@ -374,8 +374,7 @@ class Verification:
             without digests, so that little could be verified.
         problems: the problems found.
         left_behind: problems of files that only abandoned versions need, after the
-            state
-            was restored to an earlier one; they stay until they are vacuumed.
+            state was restored to an earlier one; they stay until they are vacuumed.
     """
 
     place: str

@@ -51,8 +51,7 @@ def open_folder(uri: str, options: Mapping[str, str]) -> pyarrow.fs.FileSystem:
     address = urlsplit(uri)
     if address.scheme == "file":
         # On a disk, `deltalake` writes to temporary files that `vacuum` does not list,
-        # and
-        # that remain if the writer is killed.
+        # and that remain if the writer is killed.
         folder = unquote(address.path)
         return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
     return pyarrow.fs.PyFileSystem(_Store(uri, dict(options)))

@@ -1,8 +1,8 @@
 """States with many facts on Spark: tasks read, write and merge files.
 
 The driver commits. Tasks access the storage with the same client as the driver, so
-Spark
-needs no Hadoop libraries for it. Spark is not imported before a Spark engine is used.
+Spark needs no Hadoop libraries for it. Spark is not imported before a Spark engine is
+used.
 """
 
 from __future__ import annotations

@@ -74,11 +74,9 @@ class Settings:
 
     Attributes:
         claimed: the rules whose instances are not counted, because modules evaluate
-            them;
-            in canonical form, since the spelling of rules varies.
+            them; in canonical form, since the spelling of rules varies.
         rewrites: whether facts are stored by representatives; with `equality="auto"`
-            from
-            the first equality on.
+            from the first equality on.
     """
 
     counters: CountersSetting = True

@@ -112,8 +112,7 @@ class StateTable:
         """Open the table at a place; None if there is none.
 
         An explicit version is read from its own entry of the log, even if other entries
-        are
-        damaged.
+        are damaged.
 
         Raises:
             MissingVersionError: the table has no such version.

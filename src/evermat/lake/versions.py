@@ -221,8 +221,7 @@ def existing(
 #
 # A version is restored by a new commit that repeats it. Delta has to read the log for
 # this. A damaged entry is replaced by one from which Delta reads what the entries
-# around
-# it say, and checkpoints, which only repeat entries, are written again.
+# around it say, and checkpoints, which only repeat entries, are written again.
 
 _UNDISTURBED = PostCommitHookProperties(
     create_checkpoint=False, cleanup_expired_logs=False
@@ -235,10 +234,8 @@ def restore(
     """Make a version the latest one again, by a commit that repeats it.
 
     Nothing is removed: versions in between are kept until they are vacuumed. Damage in
-    the
-    log is repaired as far as intact versions need it; a damaged entry is kept next to
-    its
-    replacement, with `.damaged` appended to its name.
+    the log is repaired as far as intact versions need it; a damaged entry is kept next
+    to its replacement, with `.damaged` appended to its name.
 
     Args:
         place: the path or URI of the state.

@@ -9,17 +9,16 @@
 
 The *members* are ordinary facts: the distinct tuples, by group. If the body of an
 aggregate is one atom of distinct variables that are all in the tuple or group, the
-facts
-of this atom are the members. The second rule is an *aggregate rule*, the only kind that
-still contains an aggregate; `evermat.maintenance.aggregates` maintains it. Sums and
-averages have a further argument, from which they are updated (`algebra.totals`).
+facts of this atom are the members. The second rule is an *aggregate rule*, the only
+kind that still contains an aggregate; `evermat.maintenance.aggregates` maintains it.
+Sums and averages have a further argument, from which they are updated
+(`algebra.totals`).
 
 The last rule is for empty groups: if all grouping variables are bound outside, the
 `count` or `sum` of an empty group is 0.
 
 The names of the predicates are computed from the aggregate, up to renaming of
-variables,
-so the same aggregate has the same predicates in all rules.
+variables, so the same aggregate has the same predicates in all rules.
 """
 
 from __future__ import annotations

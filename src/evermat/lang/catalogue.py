@@ -259,8 +259,7 @@ class Catalogue:
         """Return the catalogue with columns named after the variables in rule heads.
 
         The first rule whose head has only distinct variables decides; declared names
-        are
-        kept.
+        are kept.
         """
         heads: dict[str, tuple[str, ...]] = {}
         for rule in rules:

@@ -1,10 +1,8 @@
 """Equality in programs: its syntax, its axioms, and rules without equality in bodies.
 
 Two constants are equal if `same_as(?x, ?y)` holds, also written `?x ≈ ?y`, or the
-triple
-`[?x, owl:sameAs, ?y]`; the two are equivalent. Equal constants can be exchanged in
-every
-fact, and every constant that occurs in a fact is equal to itself.
+triple `[?x, owl:sameAs, ?y]`; the two are equivalent. Equal constants can be exchanged
+in every fact, and every constant that occurs in a fact is equal to itself.
 
 When equal constants are replaced by one representative, a rule reads representatives
 only, and equality in a body means that two terms are identical. So rules are converted

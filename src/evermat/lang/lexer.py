@@ -3,8 +3,7 @@
 One regular expression finds the tokens; two characters depend on the previous token:
 
 - `<` begins an IRI, but is a comparison after an operand: `?x<?y, ?z>1` does not
-  contain
-  the IRI `<?y, ?z>`, while `p(<a>)` contains one;
+  contain the IRI `<?y, ?z>`, while `p(<a>)` contains one;
 - `%` begins a comment, but is the remainder if an operand ends before it and another
   one begins after it on the same line, as in `?n % 2`.
 
@@ -289,8 +288,7 @@ def _joined(base: str, iri: str) -> str:
     """Resolve a relative IRI against a base, according to RFC 3986.
 
     `urljoin` does not: it drops the `#` of `<#>`, and supports some schemes only. A
-    base
-    without folders, such as `urn:x:`, is simply prepended.
+    base without folders, such as `urn:x:`, is simply prepended.
     """
     scheme = _SCHEME.match(base)
     start = scheme.end() if scheme else 0

@@ -7,8 +7,8 @@ A normal rule has
 - a body of atoms, then conditions and assignments in an order in which the variables of
   each are bound before it, then negated atoms;
 - no equation that merely renames a variable or names a constant: it is substituted;
-- no variable that occurs only in one negated atom: `not p(?x, _)` becomes
-  `not ~p(?x)` with a rule that defines the auxiliary predicate `~p(?x)`;
+- no variable that occurs only in one negated atom: `not p(?x, _)` becomes `not ~p(?x)`
+  with a rule that defines the auxiliary predicate `~p(?x)`;
 - no aggregate, unless it is an aggregate rule (`evermat.lang.aggregates`).
 
 The name of an auxiliary predicate is computed from the negated atom, so the same

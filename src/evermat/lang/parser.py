@@ -761,8 +761,7 @@ class _Parts:
         """Return all parts as a program; raise its errors.
 
         Statements that could not be read do not cause errors in others, so all errors
-        found in
-        the rest are errors of the whole program.
+        found in the rest are errors of the whole program.
         """
         program = self._read()
         if self.problems:

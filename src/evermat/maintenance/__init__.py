@@ -1,8 +1,7 @@
 """Algorithms that maintain a materialisation while facts and rules change.
 
 Each algorithm is a file that follows its paper, with a table of notation at the top,
-and
-a function `maintain` that fills the two sets of a `Run`:
+and a function `maintain` that fills the two sets of a `Run`:
 
 | algorithm                    | file                                            |
 | ---------------------------- | ----------------------------------------------- |

@@ -303,8 +303,7 @@ class Run:
         """Add facts and all that follows from them; arguments as in `overdelete`.
 
         Facts are part of (I ∖ D) ∪ A when rules are applied to them, so each instance
-        is
-        matched in one round only.
+        is matched in one round only.
         """
         first = tuple(first)
         if seeds.is_empty() and not first:
@@ -383,12 +382,9 @@ class Run:
         """Yield the strata without modules that the update reaches, in order.
 
         Facts that no stratum derives are handled first. A stratum is visited if the
-        update
-        changes its facts or rules, or if a change below affects a relation that its
-        rules
-        read; other strata cost nothing. Strata with modules are maintained here,
-        because
-        only `modular` supports them.
+        update changes its facts or rules, or if a change below affects a relation that
+        its rules read; other strata cost nothing. Strata with modules are maintained
+        here, because only `modular` supports them.
         """
         self._change_base()
         waiting = set(self.strata.changed)

@@ -20,8 +20,7 @@ materialisations and updates:
   costs more than in a materialisation.
 
 *Small programs are always maintained.* If all instances are matched in no time, there
-is
-nothing to choose.
+is nothing to choose.
 
 *When in doubt, try.* Before a deletion of comparable size has been observed, the reach
 of facts is unknown: assumptions can be wrong by a large factor. Rematerialisation is
@@ -256,8 +255,7 @@ class History(NamedTuple):
         """Return the instances that lose support by a deletion, perhaps temporarily.
 
         Each fact reaches on average a certain share of all instances, and the instances
-        that
-        several facts reach overlap. The assumption counts as one observed fact.
+        that several facts reach overlap. The assumption counts as one observed fact.
 
         Args:
             deletions: the number of explicit facts to delete.
@@ -275,10 +273,8 @@ class History(NamedTuple):
         """Return the instances that are left after a deletion.
 
         The longer derivations are, the fewer of them survive: with f instances per
-        explicit
-        fact, a share of (1 - x)^(1 + log₂ f) if the share x of the facts is deleted,
-        until the
-        power has been observed.
+        explicit fact, a share of (1 - x)^(1 + log₂ f) if the share x of the facts is
+        deleted, until the power has been observed.
         """
         explicit = max(self.explicit, 1)
         usual = 1 + max(0.0, log2(max(self.instances, 1.0) / explicit))

@@ -10,11 +10,9 @@ Notation (left: the paper; right: this file)
     E ∖ E⁻               `run.explicit`, which has E⁺ as well: one step earlier
 
 DRed needs no data besides the facts. It deletes all facts that depend on a deleted
-fact,
-then searches for other derivations of the deleted facts by evaluating rules from head
-to
-body, and derives forwards from those that have one. Both the overdeletion and the
-backward step can be far larger than the change: see DRed^c and B/F.
+fact, then searches for other derivations of the deleted facts by evaluating rules from
+head to body, and derives forwards from those that have one. Both the overdeletion and
+the backward step can be far larger than the change: see DRed^c and B/F.
 """
 
 from __future__ import annotations

@@ -297,8 +297,7 @@ class Built:
     def commit(self, algorithm: str, reason: str) -> Outcome:
         """Apply the update."""
         # The transaction only served to read the request; its sets are no longer
-        # needed,
-        # and an engine adopts another between transactions.
+        # needed, and an engine adopts another between transactions.
         engine = self.job.engine
         lazy = self._lazy_changes()
         engine.rollback()

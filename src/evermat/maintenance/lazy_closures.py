@@ -3,8 +3,7 @@
 A closure that no other rule reads need not be stored in full: a clique of a thousand
 constants is a million facts, and follows from a thousand. Such a closure is *lazy*: its
 rules are in no stratum, the engine stores its external facts only, and maintenance
-works
-on a program without the other facts. This module adds these when users read them.
+works on a program without the other facts. This module adds these when users read them.
 
 The facts of a closure are a relation, or the facts of a wider relation with certain
 constants; then other facts of the same relation are stored as well.
@@ -262,8 +261,7 @@ class LazyClosureReader:
         Args:
             patterns: the patterns to read.
             is_scratching: whether the block needs a transaction of its own, in which
-                case
-                it always gets one.
+                case it always gets one.
         """
         if not is_scratching and not any(self._wanted(patterns)):
             yield self._engine.materialised

@@ -2,8 +2,8 @@
 
 Rules with built-ins can derive facts forever, so a fixpoint has a budget. Limits are
 checked after every round and, through `Engine.monitor`, while a round is being
-computed.
-Exceeding one raises an error that names the rule; the transaction is then rolled back.
+computed. Exceeding one raises an error that names the rule; the transaction is then
+rolled back.
 """
 
 from __future__ import annotations
@@ -137,8 +137,7 @@ class Forecast:
         limit: the instances that the whole deletion may reach.
         until: the instances after which it is too late, as too much work would be lost.
         seconds: the time after which it is too late. An update may have to build
-            indexes
-            before it matches anything, and these would be lost, too.
+            indexes before it matches anything, and these would be lost, too.
     """
 
     instances: float
@@ -169,9 +168,8 @@ class CostLimit:
     """The cost of deletion at which an attempt is abandoned.
 
     It is abandoned when both limits are exceeded, but not in phases that only add
-    facts:
-    facts that are rederived were deleted before, and new facts must be derived in any
-    case.
+    facts: facts that are rederived were deleted before, and new facts must be derived
+    in any case.
 
     Attributes:
         instances: the rule instances that may be matched.

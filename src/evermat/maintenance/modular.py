@@ -419,8 +419,7 @@ def insert(
     """Add facts and all that follows from them (l. 36 to 40).
 
     Both sequences begin with facts derived by ordinary rules; each module's facts
-    follow,
-    which the module itself does not need to process again.
+    follow, which the module itself does not need to process again.
     """
     engine = run.engine
     stage = _updated(run, stratum)

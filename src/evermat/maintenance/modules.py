@@ -80,8 +80,7 @@ class Stage:
         negative: the facts at which negated atoms fail.
         before: the facts when the update began.
         is_certain: whether no ordinary rule of the stratum is recursive: every fact
-            with
-            a count then has a nonrecursive one.
+            with a count then has a nonrecursive one.
     """
 
     engine: Engine
@@ -95,9 +94,8 @@ class Module(Protocol):
     """Some recursive rules of a stratum, with an algorithm of their own.
 
     Returned sets may contain known facts. Each method may be called any number of
-    times,
-    on any stage. A module keeps no state between calls, which would have to be restored
-    when an update fails.
+    times, on any stage. A module keeps no state between calls, which would have to be
+    restored when an update fails.
     """
 
     @property
@@ -136,11 +134,9 @@ class Module(Protocol):
         """Return facts that may not follow without `delta`, by any number of steps.
 
         The result contains at least all facts outside `delta` with a derivation through
-        it or
-        through other returned facts, except those that certainly hold (`prove`); never
-        a fact
-        outside `delta` with a positive nonrecursive count. `delta` is still part of the
-        positive facts.
+        it or through other returned facts, except those that certainly hold (`prove`);
+        never a fact outside `delta` with a positive nonrecursive count. `delta` is
+        still part of the positive facts.
         """
 
     def rederive(self, stage: Stage, deleted: SettledFacts) -> SettledFacts:
@@ -162,8 +158,7 @@ class Module(Protocol):
         """Return facts of the stratum from which the facts follow by the rules.
 
         They must suffice: if all of them that hold were proved, `prove` would find each
-        of
-        the facts that hold.
+        of the facts that hold.
         """
 
 
@@ -349,8 +344,7 @@ class ClosureModule:
         """Return paths through deleted facts that are not paths of certain facts.
 
         Edges that are lost below are included: a path may lose a deleted fact here and
-        an
-        edge there, and must not be missed in both places.
+        an edge there, and must not be missed in both places.
 
         The result may contain external facts. Paths along these also lead through the
         deleted facts, but their loops do not, and are searched for in turn.

@@ -1,9 +1,9 @@
 """Recursion through aggregates, where it is monotone: exact deletion in two phases.
 
 `evermat.lang.monotone` defines which cycles are monotone;
-`docs/algorithms/aggregates.md`
-explains why the phases end at the best fixpoint. All facts of the stratum are counted,
-as by DRed^c, and so are the results of aggregates, each as derived once.
+`docs/algorithms/aggregates.md` explains why the phases end at the best fixpoint. All
+facts of the stratum are counted, as by DRed^c, and so are the results of aggregates,
+each as derived once.
 
 *Overdeletion.* Facts with a derivation through a deleted fact are deleted, unless they
 have a nonrecursive derivation left. The result of an aggregate is deleted if a member

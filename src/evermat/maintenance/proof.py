@@ -8,9 +8,8 @@ and no fact is ever used to prove itself.
 Each fact has one *canonical* step: of the instances that derive it at its height, the
 first by the order of the rules, then by the values of the variables, in the order of
 their occurrence in the rule. Heights and steps depend only on the explicit facts and
-the
-rules. So a proof is the same on every engine, with modules and without them, and after
-an update it is the same as if everything had been loaded at once.
+the rules. So a proof is the same on every engine, with modules and without them, and
+after an update it is the same as if everything had been loaded at once.
 """
 
 from __future__ import annotations

@@ -162,10 +162,8 @@ class RuleBook:
         """Return the written rules, in the order of their normal rules.
 
         A book created from them has its normal rules in the same order, on which the
-        choice
-        of modules depends. A rule that was removed and added again has its old place
-        among
-        the normal rules, and a new one among the written rules.
+        choice of modules depends. A rule that was removed and added again has its old
+        place among the normal rules, and a new one among the written rules.
         """
         places = {key: place for place, key in enumerate(self.normal)}
 

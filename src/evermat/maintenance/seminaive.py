@@ -13,9 +13,8 @@ Every rule instance is matched exactly once: in the round in which the last of i
 facts arrived. This is why counts need no extra work.
 
 Rematerialisation discards the derived facts and starts again from the explicit facts.
-It
-is the baseline that every other algorithm must beat, and the best choice when a large
-part of the facts changes. It works on a fresh engine, so a failure costs nothing.
+It is the baseline that every other algorithm must beat, and the best choice when a
+large part of the facts changes. It works on a fresh engine, so a failure costs nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """B/F^≈: deletion when equal constants are replaced by representatives.
 
 Base facts are those that no rule derives. One rewritten fact represents several
-explicit
-facts, under different names. When one of them is deleted, no search for proofs is
-necessary: it is known which ones are still explicit. This is the first step of a
+explicit facts, under different names. When one of them is deleted, no search for proofs
+is necessary: it is known which ones are still explicit. This is the first step of a
 deletion, and often the last one.
 
 Source: [motik2015equality], Algorithms 1 to 7. They handle one fact at a time; here
-each
-step works on a set of facts.
+each step works on a set of facts.
 
 Notation (left: the paper; right: this file)
 
@@ -97,10 +95,9 @@ class BaseFacts:
         """Handle base facts that lose preimages; return facts to be checked.
 
         Those without a preimage no longer hold. Those with an explicit preimage left
-        hold if
-        their cliques do, so only the facts that followed from them are in doubt. If
-        these
-        may be more than the facts of the cliques, the cliques are checked before.
+        hold if their cliques do, so only the facts that followed from them are in
+        doubt. If these may be more than the facts of the cliques, the cliques are
+        checked before.
 
         Args:
             facts: facts that may have lost a preimage.
@@ -287,8 +284,8 @@ class Deletion:
         """Search for proofs of facts, one level of the search at a time (Algorithm 4).
 
         Afterwards every fact of the batch is proved, or explored: all facts from which
-        it
-        could be derived are explored or proved, too. Returns the facts without a proof.
+        it could be derived are explored or proved, too. Returns the facts without a
+        proof.
         """
         engine, run = self.engine, self.run
         waiting = self._open(batch)
@@ -329,8 +326,7 @@ class Deletion:
 
         Another name must be derived to equal the representative, often from an explicit
         fact about the other name. There are few of these if the clique has a well-known
-        name
-        that thousands of facts mention.
+        name that thousands of facts mention.
         """
         engine, run = self.engine, self.run
         nodes = engine.settle(facts.within(EQUALITIES) - self.whole)

@@ -101,8 +101,7 @@ def values_among(relations: Collection[str]) -> frozenset[Kind]:
     """Return the kinds of constants that are never equal to each other.
 
     In programs without triples, strings are names, as in `same_as(ann, anna)`; in
-    triples
-    they are literals.
+    triples they are literals.
     """
     return _ALL_BUT_IRIS if TRIPLE in relations else _ALL_BUT_NAMES
 
@@ -371,8 +370,7 @@ class NormalRules:
         """Return rules of the component over facts with all equal constants merged.
 
         Equality derives only `~same(c, c)` there, which is stored for cliques of at
-        least two
-        constants and represents all their equalities.
+        least two constants and represents all their equalities.
         """
         return self._compiled("checking", chosen)
 
@@ -468,8 +466,7 @@ def _takes_two(rule: Rule) -> bool:
 
     This is the case if all atoms match the same rewritten fact, and both sides occur at
     the same position of atoms: their names there were already proved to be equal to
-    that
-    of the explicit fact.
+    that of the explicit fact.
     """
     if rule.head.predicate != SAME:
         return False
