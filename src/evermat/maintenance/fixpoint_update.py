@@ -7,26 +7,22 @@ strata can add facts above and vice versa.
 Notation (left: the paper; right: this file)
 
     T_P^ω            `run.materialised`, the old fixpoint
-        D                the facts deleted and the rules removed
-        U                `run.deleted`      [u]nsure: depend on something removed
-        K = T_P^ω ∖ U    `run.remaining`    [k]ept, before facts are added again
-        T_P(F, Δ)        `derive(…, delta_positive=delta)`
-        T_{P∖D}(K) ∖ K   `restore`
+    D                the facts deleted and the rules removed
+    U                `run.deleted`      [u]nsure: depend on something removed
+    K = T_P^ω ∖ U    `run.remaining`    [k]ept, before facts are added again
+    T_P(F, Δ)        `derive(…, delta_positive=delta)`
+    T_{P∖D}(K) ∖ K   `restore`
 
-    Unlike in DRed, overestimation applies the rules to the whole old fixpoint in every
-    round, not to the rest of it. A rule instance is therefore matched once for each
-    round in
-    which one of its facts becomes unsure; the facts of each round are the same.
+Unlike in DRed, overestimation applies the rules to the whole old fixpoint in every
+round, not to the rest of it. A rule instance is therefore matched once for each round
+in which one of its facts becomes unsure; the facts of each round are the same.
 
-    The paper computes T_{P∖D}(K) ∖ K by applying all rules to K. For definite programs
-    it
-    is a subset of U, and with negation, facts outside of U are gained from lower
-    strata. So
-    it is enough to determine for each unsure fact whether it is explicit or has a
-    derivation, as DRed does; an engine that can stop at the first derivation need not
-    find
-    the others. Rules that are hard to evaluate from head to body, as in Example 1 of
-    [hu2018], are still applied to K, which costs no more than materialising.
+The paper computes T_{P∖D}(K) ∖ K by applying all rules to K. For definite programs it
+is a subset of U, and with negation, facts outside of U are gained from lower strata. So
+it is enough to determine for each unsure fact whether it is explicit or has a
+derivation, as DRed does; an engine that can stop at the first derivation need not find
+the others. Rules that are hard to evaluate from head to body, as in Example 1 of
+[hu2018], are still applied to K, which costs no more than materialising.
 """
 
 from __future__ import annotations
