@@ -34,7 +34,7 @@ def definition(
 ) -> set[Fact]:
     engine = make_engine(engine_name)
     engine.load(tables(members))
-    found = AggregatesByGroup.aggregate(engine, aggregate, engine.materialised)
+    found = AggregatesByGroup.aggregate(engine, [aggregate], engine.materialised)
     return facts_in(engine.snapshot(found))
 
 
@@ -80,7 +80,7 @@ def follow(function: str, sort: str, engine_name: str, seeds: int = 4) -> None:
         engine.load(tables(known))
         engine.declare("~v", aggregate.result_arity)
         try:
-            results = engine.aggregate(aggregate, engine.materialised)
+            results = engine.aggregate([aggregate], engine.materialised)
         except EvaluationError:
             with pytest.raises(EvaluationError):
                 definition(aggregate, known)
@@ -110,11 +110,11 @@ def change(
         wanted = definition(aggregate, expected)
     except EvaluationError:
         with pytest.raises(EvaluationError):
-            engine.aggregate_changes(aggregate, changes, engine.materialised, after)
+            engine.aggregate_changes([aggregate], changes, engine.materialised, after)
         engine.rollback()
         return
     old = definition(aggregate, known)
-    found = engine.aggregate_changes(aggregate, changes, engine.materialised, after)
+    found = engine.aggregate_changes([aggregate], changes, engine.materialised, after)
     assert facts_in(engine.snapshot(found.removed)) == old - wanted
     assert facts_in(engine.snapshot(found.added)) == wanted - old
     if chance.random() < 0.3:

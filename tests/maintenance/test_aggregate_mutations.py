@@ -29,7 +29,7 @@ MUTANTS = (
     Mutant(
         "groups of members that came are forgotten",
         AggregatesByGroup.aggregate_changes,
-        lambda aggregate, facts: aggregate.members in facts.relations(),
+        lambda each, facts: each.members in facts.relations(),
         lambda facts, changes: facts is changes[0],
     ),
     Mutant(

@@ -97,48 +97,81 @@ class _Answers(Protocol):
     def settle(self, facts: Facts) -> SettledFacts:
         """Evaluate a view."""
 
+    def no_facts(self) -> SettledFacts:
+        """Return the empty set."""
+
 
 class AggregatesByGroup:
     """The definition of the aggregate operators, for engines to inherit."""
 
-    def aggregate(self: _Answers, aggregate: Aggregate, facts: Facts) -> SettledFacts:
+    def aggregate(
+        self: _Answers, aggregates: Sequence[Aggregate], facts: Facts
+    ) -> SettledFacts:
         """Return the results for all groups."""
-        rows = _read(self, _members(aggregate), Views(facts, facts))
-        return self.intern(aggregate.values, _results(self, aggregate, rows))
+        views = Views(facts, facts)
+        return _union(
+            self,
+            (
+                _interned(self, each, _read(self, _members(each), views))
+                for each in aggregates
+            ),
+        )
 
     def aggregate_again(
-        self: _Answers, aggregate: Aggregate, results: SettledFacts, facts: Facts
+        self: _Answers,
+        aggregates: Sequence[Aggregate],
+        results: SettledFacts,
+        facts: Facts,
     ) -> SettledFacts:
         """Return the results for the groups of some earlier results."""
         views = Views(facts, facts, results)
-        groups = set(_read(self, _groups(aggregate), views))
-        if not groups:
-            return self.intern(
-                aggregate.values, table_of_rows([], aggregate.result_arity)
-            )
-        rows = _read(self, _members(aggregate, groups), views)
-        return self.intern(aggregate.values, _results(self, aggregate, rows))
+        found = []
+        for each in aggregates:
+            groups = set(_read(self, _groups(each), views))
+            if groups:
+                members = _read(self, _members(each, groups), views)
+                found.append(_interned(self, each, members))
+        return _union(self, found)
 
     def aggregate_changes(
         self: _Answers,
-        aggregate: Aggregate,
+        aggregates: Sequence[Aggregate],
         changes: Sequence[SettledFacts],
         before: Facts,
         after: Facts,
     ) -> Regrouped:
         """Return the results that a change removes and adds."""
-        groups: set[Row] = set()
-        for facts in changes:
-            if aggregate.members in facts.relations():
-                views = Views(before, before, facts)
-                groups.update(_read(self, _touched(aggregate), views))
-        members = _read(self, _members(aggregate, groups), Views(after, after))
-        old = _read(self, _known(aggregate, groups), Views(before, before))
-        removed = self.intern(
-            aggregate.values, table_of_rows(old, aggregate.result_arity)
-        )
-        added = self.intern(aggregate.values, _results(self, aggregate, members))
+        old, new = [], []
+        for each in aggregates:
+            groups: set[Row] = set()
+            for facts in changes:
+                if each.members in facts.relations():
+                    views = Views(before, before, facts)
+                    groups.update(_read(self, _touched(each), views))
+            if groups:
+                members = _read(self, _members(each, groups), Views(after, after))
+                new.append(_interned(self, each, members))
+                known = _read(self, _known(each, groups), Views(before, before))
+                table = table_of_rows(known, each.result_arity)
+                old.append(self.intern(each.values, table))
+        removed, added = _union(self, old), _union(self, new)
         return Regrouped(self.settle(removed - added), self.settle(added - removed))
+
+
+def _union(engine: _Answers, sets: Iterable[SettledFacts]) -> SettledFacts:
+    """Return several sets as one."""
+    total: Facts | None = None
+    for facts in sets:
+        total = facts if total is None else total | facts
+    return engine.no_facts() if total is None else engine.settle(total)
+
+
+def _interned(
+    engine: _Answers, aggregate: Aggregate, members: Iterable[Row]
+) -> SettledFacts:
+    """Return the results for groups, given all of their members."""
+    table = _results(engine, aggregate, members)
+    return engine.intern(aggregate.values, table)
 
 
 def _read(engine: _Answers, query: Query, views: Views) -> list[Row]:

@@ -267,17 +267,17 @@ class Engine(Protocol):
 
     # -- aggregates
 
-    def aggregate(self, aggregate: Aggregate, facts: Facts) -> SettledFacts:
+    def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> SettledFacts:
         """Return the results for all groups of members in a view: see `aggregates`."""
 
     def aggregate_again(
-        self, aggregate: Aggregate, results: SettledFacts, facts: Facts
+        self, aggregates: Sequence[Aggregate], results: SettledFacts, facts: Facts
     ) -> SettledFacts:
         """Return the results for the groups of some results, wherever from."""
 
     def aggregate_changes(
         self,
-        aggregate: Aggregate,
+        aggregates: Sequence[Aggregate],
         changes: Sequence[SettledFacts],
         before: Facts,
         after: Facts,
@@ -285,7 +285,7 @@ class Engine(Protocol):
         """Return the results that a change removes and adds: see `aggregates`.
 
         Args:
-            aggregate: the aggregate to update.
+            aggregates: the aggregates to update.
             changes: supersets of the facts that only `before` has, and of those that
                 only `after` has.
             before: the facts before the change, results included.

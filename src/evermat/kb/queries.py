@@ -207,7 +207,7 @@ def ask(
         known = facts | found
         if isinstance(step, Aggregate):
             engine.declare(step.values, step.result_arity)
-            results = engine.aggregate(step, known)
+            results = engine.aggregate([step], known)
         else:
             relation = step.head.relation
             engine.declare(relation, len(step.head.operands))

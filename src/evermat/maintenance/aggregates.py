@@ -28,34 +28,31 @@ def materialise_aggregates(
     engine: Engine, stratum: StratumPlan, counters: Counters | None
 ) -> SettledFacts:
     """Return the results of a stratum on a fresh engine; the caller adds them."""
-    found = engine.no_facts()
-    for each in stratum.aggregates:
-        results = engine.aggregate(each.aggregate, engine.materialised)
-        if counters is not None:
-            counters.add(engine.once(results))
-        found = engine.settle(found | results)
-    return found
+    aggregates = [each.aggregate for each in stratum.aggregates]
+    results = engine.aggregate(aggregates, engine.materialised)
+    if counters is not None:
+        counters.add(engine.once(results))
+    return results
 
 
 def maintain_aggregates(run: Run, stratum: Stratum) -> None:
     """Remove and add results, according to the changes of lower strata."""
     engine, changes = run.engine, run.changes()
     changed = changes.lost_from | changes.gained_by
-    for each in stratum.aggregates:
-        if each.aggregate.members in changed:
-            removed, added = engine.aggregate_changes(
-                each.aggregate,
-                (changes.lost, changes.gained),
-                run.materialised,
-                run.updated,
-            )
-            counters = _counters(run)
-            if counters is not None:
-                counters.subtract(engine.once(removed))
-            run.delete(removed)
-            _add(run, added)
-    for each in stratum.new_aggregates:
-        _add(run, engine.aggregate(each.aggregate, run.updated))
+    aggregates = [each.aggregate for each in stratum.aggregates]
+    touched = [each for each in aggregates if each.members in changed]
+    if touched:
+        removed, added = engine.aggregate_changes(
+            touched, (changes.lost, changes.gained), run.materialised, run.updated
+        )
+        counters = _counters(run)
+        if counters is not None:
+            counters.subtract(engine.once(removed))
+        run.delete(removed)
+        _add(run, added)
+    if stratum.new_aggregates:
+        new = [each.aggregate for each in stratum.new_aggregates]
+        _add(run, engine.aggregate(new, run.updated))
 
 
 def _add(run: Run, results: SettledFacts) -> None:

@@ -138,12 +138,11 @@ class _Work:
         """Return results for groups that lost theirs, and of new aggregates."""
         run, engine = self._run, self._run.engine
         lost = self._gone.relations()
+        again = [each for each in self._aggregates if each.values in lost]
         found = [
-            engine.aggregate_again(each, self._gone, run.updated)
-            for each in self._aggregates
-            if each.values in lost
+            engine.aggregate_again(again, self._gone, run.updated),
+            engine.aggregate(self._new, run.updated),
         ]
-        found += [engine.aggregate(each, run.updated) for each in self._new]
         for results in found:
             self._once.add(engine.once(results))
         return found
@@ -180,27 +179,25 @@ class _Work:
         """Return the results that a change of members removes and adds."""
         run, engine = self._run, self._run.engine
         changed = minus.relations() | plus.relations()
-        all_removed: list[SettledFacts] = []
-        all_added: list[SettledFacts] = []
-        for each in (*self._aggregates, *self._new):
-            if each.members not in changed:
-                continue
-            region = Region(frozenset({each.members}))
-            gone = engine.settle(minus.within(region))
-            came = engine.settle(plus.within(region))
+        aggregates = [*self._aggregates, *self._new]
+        touched = [each for each in aggregates if each.members in changed]
+        if not touched:
+            return engine.no_facts(), engine.no_facts()
+        region = Region(frozenset(each.members for each in touched))
+        gone = engine.settle(minus.within(region))
+        came = engine.settle(plus.within(region))
+        for each in touched:
             self._require_no_negative(each, came)
-            removed, added = engine.aggregate_changes(
-                each, (gone, came), (run.updated | gone) - came, run.updated
-            )
-            self._once.subtract(engine.once(removed))
-            self._once.add(engine.once(added))
-            all_removed.append(removed)
-            all_added.append(added)
-        return run.union(all_removed), run.union(all_added)
+        removed, added = engine.aggregate_changes(
+            touched, (gone, came), (run.updated | gone) - came, run.updated
+        )
+        self._once.subtract(engine.once(removed))
+        self._once.add(engine.once(added))
+        return removed, added
 
     def _require_no_negative(self, aggregate: Aggregate, came: SettledFacts) -> None:
         """Refuse negative members of a sum, which would make it smaller."""
-        if aggregate.function != "sum" or came.is_empty():
+        if aggregate.function != "sum" or aggregate.members not in came.relations():
             return
         views = Views(self._run.updated, self._run.updated, came)
         rows = rows_of_table(

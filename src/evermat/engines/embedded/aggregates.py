@@ -11,7 +11,7 @@ Small integers are worked on as arrays; all else by the definition, member by me
 from __future__ import annotations
 
 from contextlib import contextmanager
-from heapq import heappop, heappush
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -26,10 +26,13 @@ from evermat.algebra.totals import (
     sum_columns,
 )
 from evermat.engines.embedded.arrays import NO_ROWS
+from evermat.engines.embedded.cores import slices_of, together
 from evermat.engines.embedded.dedup import intern_rows
-from evermat.engines.embedded.dictionary import FIRST_INTEGER, UNKNOWN
+from evermat.engines.embedded.dictionary import FIRST_INTEGER, INTEGER_ZERO, UNKNOWN
 from evermat.engines.embedded.fact_sets import Settled
+from evermat.engines.embedded.group_orders import GroupOrder
 from evermat.engines.embedded.index import make_keys
+from evermat.engines.embedded.kernels import aggregates as kernels_aggregates
 from evermat.functions import FunctionError
 
 if TYPE_CHECKING:
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-EXACT = 1 << 53
-"""Up to here, doubles count one by one."""
+ROOM = 1 << 61
+"""What is stored and not further from zero can grow by that of all members."""
 
 DENSE = 8
 """Groups are numbered by their ids if these span at most so many times their number."""
@@ -79,6 +82,40 @@ class Groups(NamedTuple):
         return int(self.ids.shape[1])
 
 
+class Tallies(NamedTuple):
+    """Sizes, sums, least and greatest of groups; see `kernels.aggregates`.
+
+    Attributes:
+        ids: of the constants of each group, by column.
+        table: a line for each group.
+        are_integers: whether all values are; otherwise only sizes mean something.
+    """
+
+    ids: Ids
+    table: Integers
+    are_integers: bool
+
+
+class Changed(NamedTuple):
+    """Members that came (sign 1) or went (sign -1)."""
+
+    rows: Rows
+    signs: Integers
+    table: Ids
+
+
+class Results(NamedTuple):
+    """The results for some groups.
+
+    Attributes:
+        which: the numbers of the groups.
+        columns: what their results have after the group.
+    """
+
+    which: Integers
+    columns: list[Ids]
+
+
 class Aggregator:
     """Works aggregates out for one engine, and remembers the orders of large groups."""
 
@@ -99,58 +136,81 @@ class Aggregator:
 
     # ---------------------------------------------------------------------- all groups
 
-    def aggregate(self, aggregate: Aggregate, facts: Facts) -> Settled:
-        """The results for all groups."""
-        self._orders = {
-            key: order for key, order in self._orders.items() if key[0] != aggregate
-        }
+    def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> Settled:
+        """The results for all groups; aggregates of the same members share the work."""
         engine = self._engine
-        engine.declare(aggregate.members, aggregate.arity)
-        engine.declare(aggregate.values, aggregate.result_arity)
+        found: dict[str, Rows] = {}
+        tables: dict[str, Ids] = {}
+        for aggregate in aggregates:
+            engine.declare(aggregate.members, aggregate.arity)
+            engine.declare(aggregate.values, aggregate.result_arity)
+        if self._orders:
+            kept = self._orders.items()
+            self._orders = {key: each for key, each in kept if key[0] not in aggregates}
+        for aggregate in aggregates:
+            if aggregate.members not in tables:
+                tables[aggregate.members] = self._table(aggregate.members, facts)
+        for alike in _alike(aggregates):
+            table = tables[alike[0].members]
+            if table.shape[1]:
+                self._results(alike, table, found)
+        return Settled(found)
+
+    def _table(self, name: str, facts: Facts) -> Ids:
+        """The facts of a relation, in whatever order."""
+        relation = self._relation(name)
+        if facts is self._engine.materialised and relation.alive == relation.count:
+            return relation.whole_table()
         if isinstance(facts, Settled):
-            rows = facts.rows.get(aggregate.members, NO_ROWS)
+            rows = facts.rows.get(name, NO_ROWS)
         else:
-            rows = engine.store.sets.stored_rows(facts, aggregate.members)
-        return self._results(aggregate, rows)
-
-    def _results(self, aggregate: Aggregate, rows: Rows) -> Settled:
-        """The results for the groups of members, which are all there."""
-        self._note(aggregate, rows.size)
-        if not rows.size:
-            return Settled({})
-        table = self._columns(self._relation(aggregate.members), rows)
-        groups = _grouped(table[list(aggregate.group)])
-        values = table[aggregate.value]
-        columns = self._of_integers(aggregate, groups, values)
-        if columns is None:
-            columns = self._by_definition(aggregate, groups, values)
-        return self._interned(aggregate, groups.ids, columns)
-
-    def _columns(self, relation: Relation, rows: Rows) -> Ids:
+            rows = self._engine.store.sets.stored_rows(facts, name)
         if rows.size == relation.count:
-            return relation.whole_table()  # in whatever order
+            return relation.whole_table()
         return relation.table[:, rows]
 
-    def _of_integers(
-        self, aggregate: Aggregate, groups: Groups, values: Ids
-    ) -> list[Ids] | None:
-        """What stands behind the groups, if the values are small integers."""
+    def _results(
+        self, aggregates: Sequence[Aggregate], table: Ids, found: dict[str, Rows]
+    ) -> None:
+        """Results of aggregates with the same group and value, of all their members."""
+        first = aggregates[0]
+        columns = np.ascontiguousarray(table[list(first.group)])
+        values = np.ascontiguousarray(table[first.value])
+        groups: Groups | None = None
+        tallies = _tallied(columns, values)
+        for aggregate in aggregates:
+            self._note(aggregate, values.size)
+            plain = self._of_tallies(aggregate, tallies)
+            if plain is not None:
+                found[aggregate.values] = self._interned(aggregate, tallies.ids, plain)
+                continue
+            groups = _grouped(columns) if groups is None else groups
+            each = self._by_definition(aggregate, groups, values)
+            found[aggregate.values] = self._interned(aggregate, groups.ids, each)
+
+    def _of_tallies(self, aggregate: Aggregate, tallies: Tallies) -> list[Ids] | None:
+        """What stands behind the groups, if tallies tell."""
         encode = self._dictionary.encode_numbers
-        sizes = np.bincount(groups.numbers, minlength=groups.size)
+        sizes, sums, least, greatest = tallies.table.T
         if aggregate.function == "count":
             return [encode(sizes)]
-        if aggregate.function not in {"sum", "min", "max"}:
+        if not tallies.are_integers:
             return None
-        numbers = self._integers(values)
-        if numbers is None:
-            return None
-        if aggregate.function == "sum":
-            return [encode(_sums(groups, numbers)), encode(sizes)]
-        least = aggregate.function == "min"
-        limits = np.iinfo(np.int64)
-        found = np.full(groups.size, limits.max if least else limits.min)
-        (np.minimum if least else np.maximum).at(found, groups.numbers, numbers)
-        return [encode(found)]
+        match aggregate.function:
+            case "sum":
+                return [encode(sums), encode(sizes)]
+            case "min":
+                return [least.astype(np.uint32)]
+            case "max":
+                return [greatest.astype(np.uint32)]
+            case "avg":
+                lines = zip(sizes.tolist(), sums.tolist(), strict=True)
+                totals = [Total(size=size, exact=exact) for size, exact in lines]
+                return self._each(
+                    aggregate, tallies.ids, lambda at: average_columns(totals[at])
+                )
+            case _:
+                return None
 
     def _by_definition(
         self, aggregate: Aggregate, groups: Groups, values: Ids
@@ -169,50 +229,91 @@ class Aggregator:
     # ------------------------------------------------------------------ touched groups
 
     def again(
-        self, aggregate: Aggregate, results: SettledFacts, facts: Facts
+        self, aggregates: Sequence[Aggregate], results: SettledFacts, facts: Facts
     ) -> Settled:
         """The results for the groups that some results are of."""
-        rows = self._rows_of(results, aggregate.values)
-        if not rows.size:
-            return Settled({})
-        table = self._relation(aggregate.values).table[:, rows]
-        groups = _grouped(table[: len(aggregate.group)])
-        return self._results(aggregate, self._members(aggregate, groups.ids, facts))
+        found: dict[str, Rows] = {}
+        for aggregate in aggregates:
+            rows = self._rows_of(results, aggregate.values)
+            table = self._relation(aggregate.values).table[:, rows]
+            if rows.size:
+                groups = _grouped(table[: len(aggregate.group)])
+                _, members = self._members(aggregate, groups.ids, facts)
+                if members.size:
+                    mine = self._relation(aggregate.members).table[:, members]
+                    self._results([aggregate], mine, found)
+        return Settled(found)
 
     def changes(
         self,
-        aggregate: Aggregate,
+        aggregates: Sequence[Aggregate],
         changes: Sequence[SettledFacts],
         before: Facts,
         after: Facts,
     ) -> Regrouped:
-        """What a change means for the results."""
-        engine, name = self._engine, aggregate.members
+        """What a change means for the results: each group has one, before and after."""
+        changed: dict[str, Changed] = {}
+        grouped: dict[tuple[str, tuple[int, ...]], Groups] = {}
+        removed: dict[str, Rows] = {}
+        added: dict[str, Rows] = {}
+        for aggregate in aggregates:
+            name = aggregate.members
+            mine = changed.get(name)
+            if mine is None:
+                mine = changed[name] = self._changed(name, changes, before, after)
+            if not mine.rows.size:
+                continue
+            self._note(aggregate, mine.rows.size)
+            groups = grouped.get((name, aggregate.group))
+            if groups is None:
+                groups = _grouped(mine.table[list(aggregate.group)])
+                grouped[name, aggregate.group] = groups
+            old = self._known(aggregate, groups, before)
+            new = np.full(groups.size, -1, np.int32)
+            results = self._new(aggregate, groups, mine, old, after)
+            new[results.which] = self._rows_for(aggregate, groups, results)
+            differs = new != old
+            removed[aggregate.values] = old[differs & (old >= 0)]
+            added[aggregate.values] = new[differs & (new >= 0)]
+        return Regrouped(Settled(removed), Settled(added))
+
+    def _changed(
+        self, name: str, changes: Sequence[SettledFacts], before: Facts, after: Facts
+    ) -> Changed:
+        """The members that came or went."""
         parts = [self._rows_of(facts, name) for facts in changes]
-        rows = np.concatenate([NO_ROWS, *parts])
-        test = engine.store.sets.test
+        some = [part for part in parts if part.size]
+        rows = some[0] if len(some) == 1 else np.concatenate([NO_ROWS, *some])
+        test = self._engine.store.sets.test
         signs = test(after, name, rows).astype(np.int64)
         signs -= test(before, name, rows)
-        changed = Changed(rows[signs != 0], signs[signs != 0])
-        self._note(aggregate, changed.rows.size)
-        if not changed.rows.size:
-            return Regrouped(Settled({}), Settled({}))
-        table = self._relation(name).table[:, changed.rows]
-        groups = _grouped(table[list(aggregate.group)])
-        old = self._known(aggregate, groups, before)
-        values = table[aggregate.value]
+        if not signs.all():
+            rows, signs = rows[signs != 0], signs[signs != 0]
+        return Changed(rows, signs, self._relation(name).table[:, rows])
+
+    def _new(
+        self,
+        aggregate: Aggregate,
+        groups: Groups,
+        changed: Changed,
+        old: Rows,
+        after: Facts,
+    ) -> Results:
+        """The results of touched groups after a change."""
+        values = changed.table[aggregate.value]
         if aggregate.function in BY_DIFFERENCE:
-            added = self._by_difference(aggregate, groups, values, changed, old)
-        elif aggregate.function in EXTREMES:
+            return self._by_difference(aggregate, groups, values, changed, old)
+        if aggregate.function in EXTREMES:
             plain = aggregate.function != "any" and self._integers(values) is not None
             work = self._extreme_integers if plain else self._extremes
-            added = work(aggregate, groups, values, changed, old, after)
-        else:
-            found = self._members(aggregate, groups.ids, after)
-            added = self._results(aggregate, found)
-        removed = Settled({aggregate.values: old[old >= 0]})
-        settle = engine.settle
-        return Regrouped(settle(removed - added), settle(added - removed))
+            return work(aggregate, groups, values, changed, old, after)
+        which, rows = self._members(aggregate, groups.ids, after)
+        self._note(aggregate, rows.size)
+        left, numbers = np.unique(which, return_inverse=True)
+        mine = Groups(groups.ids[:, left], numbers)
+        table = self._relation(aggregate.members).table
+        values = table[aggregate.value, rows]
+        return Results(left, self._by_definition(aggregate, mine, values))
 
     def _rows_of(self, facts: SettledFacts, name: str) -> Rows:
         return facts.rows.get(name, NO_ROWS) if isinstance(facts, Settled) else NO_ROWS
@@ -227,13 +328,14 @@ class Aggregator:
         old[which[there]] = rows[there]
         return old
 
-    def _members(self, aggregate: Aggregate, ids: Ids, after: Facts) -> Rows:
-        """The members of groups."""
+    def _members(
+        self, aggregate: Aggregate, ids: Ids, after: Facts
+    ) -> tuple[Integers, Rows]:
+        """The members of groups: which group each is in, and its row."""
         relation = self._relation(aggregate.members)
-        _, rows = _rows_of_groups(relation, aggregate.group, ids)
+        which, rows = _rows_of_groups(relation, aggregate.group, ids)
         there = self._engine.store.sets.test(after, aggregate.members, rows)
-        found: Rows = rows[there]
-        return found
+        return which[there], rows[there]
 
     # -- counts, sums and averages
 
@@ -244,34 +346,37 @@ class Aggregator:
         values: Ids,
         changed: Changed,
         old: Rows,
-    ) -> Settled:
+    ) -> Results:
         width = len(aggregate.group)
-        table = self._relation(aggregate.values).table
         known = old >= 0
-        before = np.zeros((aggregate.result_arity - width, groups.size), np.uint32)
-        before[:, known] = table[width:, old[known]]
-        stored: list[Integers | None]
-        added: list[Integers | None]
-        if aggregate.function == "count":
-            stored, added = [self._integers(before[0, known])], [changed.signs]
-        else:
-            stored = [self._integers(each[known]) for each in before]
+        before = self._relation(aggregate.values).table[width:, old[known]]
+        added: list[Integers | None] = [changed.signs]
+        if aggregate.function == "sum":
             of_members = self._integers(values)
             products = None if of_members is None else of_members * changed.signs
             added = [products, changed.signs]
         encode = self._dictionary.encode_numbers
         totals = []
-        for start, more in zip(stored, added, strict=True):
+        for ids, more in zip(before, added, strict=False):
+            start = self._stored(ids)
             if start is None or more is None or aggregate.function == "avg":
                 return self._by_totals(aggregate, groups, values, changed, old)
             total = np.zeros(groups.size, np.int64)
             total[known] = start
             np.add.at(total, groups.numbers, more)
             totals.append(total)
-        some = totals[-1] > 0
-        return self._interned(
-            aggregate, groups.ids[:, some], [encode(total[some]) for total in totals]
-        )
+        which = np.flatnonzero(totals[-1])
+        return Results(which, [encode(total[which]) for total in totals])
+
+    def _stored(self, ids: Ids) -> Integers | None:
+        """The numbers of results that are integers and have room for more."""
+        small = self._integers(ids)
+        if small is not None:
+            return small
+        found = self._dictionary.large_integers(ids)
+        if found is None or found.min() < -ROOM or found.max() > ROOM:
+            return None
+        return found
 
     def _by_totals(
         self,
@@ -280,7 +385,7 @@ class Aggregator:
         values: Ids,
         changed: Changed,
         old: Rows,
-    ) -> Settled:
+    ) -> Results:
         """The same, one member after the other."""
         width, name = len(aggregate.group), aggregate.function
         table = self._relation(aggregate.values).table
@@ -299,12 +404,10 @@ class Aggregator:
             with self._telling(aggregate, groups.ids[:, at]):
                 totals[at] = totals[at].changed(name, constants[id_], sign)
         columns = sum_columns if name == "sum" else average_columns
-        some = np.array([total.size > 0 for total in totals], np.bool_)
+        which = np.flatnonzero([total.size > 0 for total in totals])
         left = [total for total in totals if total.size]
-        ids = groups.ids[:, some]
-        return self._interned(
-            aggregate, ids, self._each(aggregate, ids, lambda at: columns(left[at]))
-        )
+        ids = groups.ids[:, which]
+        return Results(which, self._each(aggregate, ids, lambda at: columns(left[at])))
 
     # -- the least and the greatest
 
@@ -316,7 +419,7 @@ class Aggregator:
         changed: Changed,
         old: Rows,
         after: Facts,
-    ) -> Settled:
+    ) -> Results:
         """Results among integers, whose ids are in their order."""
         known = old >= 0
         width = len(aggregate.group)
@@ -342,8 +445,8 @@ class Aggregator:
             best[lost] = found
         choose = np.minimum if least else np.maximum
         choose.at(best, groups.numbers[~went], values[~went])
-        some = best != nothing
-        return self._interned(aggregate, groups.ids[:, some], [best[some]])
+        which = np.flatnonzero(best != nothing)
+        return Results(which, [best[which]])
 
     def _next_integers(
         self, aggregate: Aggregate, groups: Ids, after: Facts
@@ -385,7 +488,7 @@ class Aggregator:
         changed: Changed,
         old: Rows,
         after: Facts,
-    ) -> Settled:
+    ) -> Results:
         width = len(aggregate.group)
         table = self._relation(aggregate.values).table
         # The first candidate of each group is its result so far, if it stays there.
@@ -417,7 +520,7 @@ class Aggregator:
 
     def _chosen(
         self, aggregate: Aggregate, groups: Groups, candidates: list[list[int]]
-    ) -> Settled:
+    ) -> Results:
         """The results of groups that have candidates."""
         choose = self._chooser(aggregate)
         found: dict[int, int] = {}
@@ -427,8 +530,7 @@ class Aggregator:
             with self._telling(aggregate, groups.ids[:, at]):
                 found[at] = choose(ids)
         which = np.fromiter(found, np.int64, len(found))
-        results = np.fromiter(found.values(), np.uint32, len(found))
-        return self._interned(aggregate, groups.ids[:, which], [results])
+        return Results(which, [np.fromiter(found.values(), np.uint32, len(found))])
 
     def _chooser(self, aggregate: Aggregate) -> Callable[[list[int]], int]:
         """Finds the id of the least (or greatest) of some constants."""
@@ -465,7 +567,7 @@ class Aggregator:
         order = self._orders.get(key)
         if order is not None and order.numbering == relation.numbering:
             return order.first(after)
-        rows = self._members(aggregate, group, after)
+        _, rows = self._members(aggregate, group, after)
         if not rows.size:
             return None
         values = relation.table[aggregate.value, rows]
@@ -484,18 +586,22 @@ class Aggregator:
 
     # ------------------------------------------------------------------------- results
 
-    def _interned(
-        self, aggregate: Aggregate, groups: Ids, columns: list[Ids]
-    ) -> Settled:
-        size = columns[0].size
-        if not size:
-            return Settled({})
-        table = np.empty((aggregate.result_arity, size), np.uint32)
-        table[: groups.shape[0]] = groups
-        for at, column in enumerate(columns, start=groups.shape[0]):
-            table[at] = column
+    def _interned(self, aggregate: Aggregate, groups: Ids, columns: list[Ids]) -> Rows:
+        """The rows of results, in order."""
         relation = self._relation(aggregate.values)
-        return Settled({aggregate.values: intern_rows(relation, table)})
+        return intern_rows(relation, np.vstack([groups, *columns]))
+
+    def _rows_for(self, aggregate: Aggregate, groups: Groups, results: Results) -> Rows:
+        """The row of each of the results; new ones are appended."""
+        relation = self._relation(aggregate.values)
+        table = np.vstack([groups.ids[:, results.which], *results.columns])
+        keys = relation.keys_of(table)
+        rows = relation.find(table, keys)
+        unknown = np.flatnonzero(rows < 0)
+        if unknown.size:
+            order = unknown[np.argsort(keys[unknown])]
+            rows[order] = relation.append(keys[order], table[:, order])
+        return rows
 
     def _each(
         self,
@@ -540,67 +646,6 @@ class Aggregator:
             engine.monitor.working(aggregate.label, members)
 
 
-class Changed(NamedTuple):
-    """Members that came (sign 1) or went (sign -1)."""
-
-    rows: Rows
-    signs: Integers
-
-
-class GroupOrder:
-    """The members of a large group in order, for finding the next least one.
-
-    Members that were there at first are in an array, from which they are taken one by
-    one; those that come later are on a heap. What no longer holds is skipped.
-    """
-
-    def __init__(
-        self,
-        engine: EmbeddedEngine,
-        aggregate: Aggregate,
-        relation: Relation,
-        rows: Rows,
-        numbers: Integers,
-    ) -> None:
-        self._engine = engine
-        self._relation = relation
-        self._column = aggregate.value
-        self._sign = 1 if aggregate.function == "min" else -1
-        self.numbering = relation.numbering
-        self._rows = rows[np.argsort(self._sign * numbers, kind="stable")]
-        self._at = 0
-        self._later: list[tuple[int, int]] = []
-
-    def add(self, row: int, id_: int) -> None:
-        """Take note of a member that came."""
-        heappush(self._later, (self._sign * id_, row))
-
-    def first(self, facts: Facts) -> int | None:
-        """The id of the least member that is there."""
-        ids = self._relation.table[self._column]
-        found = []
-        while self._at < self._rows.size:
-            row = int(self._rows[self._at])
-            if self._holds(facts, row):
-                found.append(int(ids[row]))
-                break
-            self._at += 1
-        while self._later:
-            _, row = self._later[0]
-            if self._holds(facts, row):
-                found.append(int(ids[row]))
-                break
-            heappop(self._later)
-        if not found:
-            return None
-        return min(found) if self._sign > 0 else max(found)
-
-    def _holds(self, facts: Facts, row: int) -> bool:
-        rows = np.array([row], np.int32)
-        name = self._relation.name
-        return bool(self._engine.store.sets.test(facts, name, rows)[0])
-
-
 def _grouped(columns: Ids) -> Groups:
     """Groups of members, by the ids of the columns that group."""
     size = columns.shape[1]
@@ -615,8 +660,7 @@ def _grouped(columns: Ids) -> Groups:
 
 def _numbered(ids: Ids) -> tuple[Integers, Integers]:
     """Numbers for ids from 0 on, and where each number is first."""
-    least = int(ids.min())
-    span = int(ids.max()) - least + 1
+    least, span = int(ids.min()), _span(ids)
     if span > DENSE * ids.size:
         _, firsts, numbers = np.unique(ids, return_index=True, return_inverse=True)
         return numbers, firsts
@@ -630,15 +674,53 @@ def _numbered(ids: Ids) -> tuple[Integers, Integers]:
     return (np.cumsum(there) - 1)[offsets], firsts
 
 
-def _sums(groups: Groups, numbers: Integers) -> Integers:
-    """Exact sums of integers below 2**31, by doubles where these are exact."""
-    greatest = max(int(numbers.max()), -int(numbers.min()), 1)
-    if greatest * numbers.size < EXACT:
-        sums = np.bincount(groups.numbers, numbers, groups.size)
-        return sums.astype(np.int64)
-    low = np.bincount(groups.numbers, numbers & 0x7FFF, groups.size)
-    high = np.bincount(groups.numbers, numbers >> 15, groups.size)
-    return low.astype(np.int64) + (high.astype(np.int64) << 15)
+def _alike(aggregates: Sequence[Aggregate]) -> list[list[Aggregate]]:
+    """The aggregates, those with the same members, group and value together."""
+    found: dict[object, list[Aggregate]] = {}
+    for each in aggregates:
+        found.setdefault((each.members, each.group, each.value), []).append(each)
+    return list(found.values())
+
+
+def _tallied(columns: Ids, values: Ids) -> Tallies:
+    """Size, sum, least and greatest of all groups, in one pass over the members.
+
+    Args:
+        columns: the ids that group the members.
+        values: the ids of what is summed up.
+    """
+    if len(columns) == 1 and (span := _span(columns[0])) <= DENSE * values.size:
+        numbers, first, ids = columns[0], int(columns[0].min()), None
+    else:
+        groups = _grouped(columns)
+        numbers, first, ids = groups.numbers.astype(np.uint32), 0, groups.ids
+        span = groups.size
+
+    def tally(part: slice) -> tuple[Integers, bool]:
+        table = np.empty((span, 4), np.int64)
+        table[:] = 0, 0, UNKNOWN, 0
+        mine = numbers[part], first, values[part]
+        known = kernels_aggregates.tally(*mine, INTEGER_ZERO, FIRST_INTEGER, table)
+        return table, known
+
+    parts = slices_of(values.size)
+    if len(parts) * span > values.size:
+        parts = [slice(0, values.size)]
+    (table, are_integers), *others = together([partial(tally, each) for each in parts])
+    for more, known in others:
+        table[:, :2] += more[:, :2]
+        np.minimum(table[:, 2], more[:, 2], out=table[:, 2])
+        np.maximum(table[:, 3], more[:, 3], out=table[:, 3])
+        are_integers &= known
+    there = np.flatnonzero(table[:, 0])
+    if ids is None:
+        ids = (there + first).astype(np.uint32)[np.newaxis]
+    return Tallies(ids, table[there], are_integers)
+
+
+def _span(ids: Ids) -> int:
+    """How many ids there are from the least to the greatest."""
+    return int(ids.max()) - int(ids.min()) + 1
 
 
 def _rows_of_groups(

@@ -263,6 +263,17 @@ class Dictionary:
             return doubles
         return None
 
+    def large_integers(self, ids: Ids) -> npt.NDArray[np.int64] | None:
+        """The numbers of ids that are all integers of 64 bits."""
+        if not (self.kinds_of(ids) == Kind.INTEGER).all():
+            return None
+        try:
+            column = self.decode(ids).field("text").cast(pa.int64())
+        except pa.ArrowInvalid:
+            return None
+        numbers: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+        return numbers
+
     def look_up_sums(self, left: Ids, right: Ids, sign: int) -> Ids:
         """The ids of `left + sign * right`, where all are integers by themselves."""
         return self._translate_integers(

@@ -222,25 +222,25 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
 
     # ------------------------------------------------------------------ aggregates
 
-    def aggregate(self, aggregate: Aggregate, facts: Facts) -> SettledFacts:
+    def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> SettledFacts:
         """The results for all groups of members in a view."""
-        return self._aggregator.aggregate(aggregate, facts)
+        return self._aggregator.aggregate(aggregates, facts)
 
     def aggregate_again(
-        self, aggregate: Aggregate, results: SettledFacts, facts: Facts
+        self, aggregates: Sequence[Aggregate], results: SettledFacts, facts: Facts
     ) -> SettledFacts:
         """The results for the groups that some results are of."""
-        return self._aggregator.again(aggregate, results, facts)
+        return self._aggregator.again(aggregates, results, facts)
 
     def aggregate_changes(
         self,
-        aggregate: Aggregate,
+        aggregates: Sequence[Aggregate],
         changes: Sequence[SettledFacts],
         before: Facts,
         after: Facts,
     ) -> Regrouped:
         """What a change means for the results."""
-        return self._aggregator.changes(aggregate, changes, before, after)
+        return self._aggregator.changes(aggregates, changes, before, after)
 
     # -------------------------------------------------------------------- closures
 

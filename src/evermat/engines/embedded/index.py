@@ -201,6 +201,12 @@ class Run(SortedPairs):
         keys[:size], rows[:size] = self.keys, self.rows
         return Run(keys, rows, size)
 
+    def without_room(self) -> Run:
+        """A run with the same keys, which are never written over through it."""
+        run = Run(self.keys, self.rows)
+        run._directory, run._base, run._shift = self._directory, self._base, self._shift
+        return run
+
     def note_added(self, size: int) -> None:
         """Take note that compiled code has put more keys into the run."""
         size += self.keys.size
@@ -347,6 +353,10 @@ class Index:
             if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
                 runs[-1] = runs[-1].as_tail()
             self.runs = runs
+
+    def share_runs(self, other: Index) -> None:
+        """Have the keys and rows of another index, for an index without any."""
+        self.runs = [run.without_room() for run in other.runs]
 
     def unite_runs(self) -> bool:
         """Have one run, unless there are many keys; whether that is a change.

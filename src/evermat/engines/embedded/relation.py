@@ -54,6 +54,9 @@ start from all counts when they look again."""
 _SLACK = 8
 """One row in so many is room for rows to come."""
 
+_LEFT_OVER = 1 / 16
+"""If no more are left out, beside those that are copied, a copy has all rows."""
+
 _MANY, _LARGE = 1 << 22, 1 << 25
 """From this many rows on, relations grow boldly, as copies are what costs most; and
 from this many on cautiously, as a system refuses what it could never have."""
@@ -130,6 +133,8 @@ class Relation:
         they last looked."""
         self.numbering = 0
         """Goes on whenever rows get other numbers."""
+        self.origin, self.shared = object(), 0
+        """Relations of one origin have the same rows as far as these are shared."""
         self.layout = relation_layout()
         """Where the arrays are, for compiled code; good while an index of the
         relation is described for as many rows as there are."""
@@ -394,17 +399,37 @@ class Relation:
         in_slices(rows.size, number)
         self._accept(last, new_keys, np.arange(first, last, dtype=np.int32))
 
-    def copy_rows(self, kept: npt.NDArray[np.bool_], empty: Relation) -> Rows:
+    def copy_rows(self, kept: npt.NDArray[np.bool_], twin: Relation) -> Rows:
         """Copy some rows into an empty relation; what is sorted here is sorted there.
 
         Args:
             kept: for each row whether it is copied.
-            empty: a relation with as many columns.
+            twin: an empty relation with as many columns.
         """
+        size = int(np.count_nonzero(kept))
+        if self.count - size <= size * _LEFT_OVER:
+            self._copy_all(twin)
+            rows = np.arange(self.count, dtype=np.int32)
+            return rows if size == self.count else rows[kept]
         for run in self.primary.runs:
             chosen = kept[run.rows]
-            empty.append(run.keys[chosen], self._table[:, run.rows[chosen]])
-        return np.arange(empty.count, dtype=np.int32)
+            twin.append(run.keys[chosen], self._table[:, run.rows[chosen]])
+        return np.arange(twin.count, dtype=np.int32)
+
+    def _copy_all(self, twin: Relation) -> None:
+        """Have all rows in another relation: from now on, both have a common origin.
+
+        They share the table and the keys. The other one has no room for more rows, and
+        so it copies the table before it appends any.
+        """
+        size = self.count
+        status = np.zeros(size, np.uint16)
+        twin._clock.tick(twin)
+        twin._table, twin._status = self._table, status
+        twin.primary.share_runs(self.primary)
+        twin.count = size
+        self.origin = twin.origin
+        self.shared = twin.shared = size
 
     def _reserve(self, size: int) -> None:
         self._clock.tick(self)
@@ -464,6 +489,7 @@ class Relation:
         self.raised.clear()
         self.raised_for.clear()
         self.numbering += 1
+        self.origin, self.shared = object(), 0
         self._accept(size, keys, rows)
 
     def recovered(self, clock: Clock) -> Relation:

@@ -412,6 +412,8 @@ def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
             return None
         held = (relation.status[: relation.count] & MATERIALISED) != 0
         return np.flatnonzero(held).astype(np.int32)
+    if relation.origin is twin.origin:
+        return _missing_beside(relation, twin)
     parts = [NO_ROWS]
     # In the order of the runs' keys, neighbours are looked up next to each other.
     for run in relation.primary.runs:
@@ -422,6 +424,20 @@ def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
         )
         parts.append(_lost(relation, run.rows, twin, twins))
     return np.concatenate(parts)
+
+
+def _missing_beside(relation: Relation, twin: Relation) -> Rows:
+    """The same for two relations that share rows."""
+    shared = min(relation.shared, twin.shared)
+    held = relation.status[:shared] & ~twin.status[:shared] & MATERIALISED
+    others = np.arange(shared, relation.count, dtype=np.int32)
+    twins = twin.find(relation.table[:, others]) if others.size else NO_ROWS
+    return np.concatenate(
+        [
+            np.flatnonzero(held).astype(np.int32),
+            _lost(relation, others, twin, twins),
+        ]
+    )
 
 
 def _lost(relation: Relation, rows: Rows, twin: Relation, twins: Rows) -> Rows:
