@@ -42,7 +42,7 @@ for name, call in calls.items():
 print(json.dumps(walked))
 """
 
-CEILINGS = {"delete": (39, 372), "query": (48, 378)}
+CEILINGS = {"delete": (36, 370), "query": (39, 348)}
 """For each call the files and the functions of ours that it touches."""
 
 

@@ -6,6 +6,7 @@ The contract that the methods fulfil together is stated in `evermat.algebra`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from evermat.algebra.equality import NoRewritingError
@@ -13,7 +14,7 @@ from evermat.algebra.facts import EngineUseError
 from evermat.algebra.fixpoint import prove, saturate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -631,6 +632,15 @@ class Engine(Protocol):
         """
         del parts
         raise EngineUseError(f"`{self.name}` reads no frames into `{name}`")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Intern and close facts to read them, outside of a transaction."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.rollback()
 
     def answer_distant(self, query: Query, views: Views) -> pa.Table | DistantRows:
         """Like `answer`, but a large result may stay outside this process."""

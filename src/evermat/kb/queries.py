@@ -85,6 +85,9 @@ if TYPE_CHECKING:
 ANSWER = "~answer"
 """The predicate of answers."""
 
+_YES = Atom(ANSWER, (Term(boolean_constant(value=True)),))
+"""The answer to a query without variables."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedQuery:
@@ -157,12 +160,11 @@ def prepare_query(
         span = atom.predicate_span or atom.span
         known = catalogue.require(atom.predicate, span=span)
         catalogue.check(known.name, atom.arity, span=atom.span)
-    yes = Atom(ANSWER, (Term(boolean_constant(value=True)),))
     # Checked without a head, so that errors refer to the body.
     declared = tuple(_declaration(catalogue, atom) for atom in body_atoms(body))
-    require_valid(Program(rules=(Rule((yes,), body),), declarations=declared))
+    require_valid(Program(rules=(Rule((_YES,), body),), declarations=declared))
     columns = tuple(dict.fromkeys(_open_variables(body)))
-    head = Atom(ANSWER, tuple(Variable(name) for name in columns)) if columns else yes
+    head = Atom(ANSWER, tuple(Variable(name) for name in columns)) if columns else _YES
     rules = normalise((Rule((head,), body),))
     answers = [rule for rule in rules if rule.head.predicate == ANSWER]
     if not answers:
@@ -290,7 +292,7 @@ def ask_representatives(
         raw: return representatives in all columns.
     """
     variables = tuple(Variable(name) for name in columns)
-    terms = variables or (Term(boolean_constant(value=True)),)
+    terms = variables or _YES.arguments
     refuse_aggregates((Rule((Atom(ANSWER, terms),), body),))
     normal = normalise((Rule((Atom(ANSWER, terms),), body),))
     representatives = materialisation.representatives

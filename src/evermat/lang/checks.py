@@ -251,7 +251,9 @@ def require_valid(program: Program) -> None:
     Raises:
         ProgramError: the first problem; its text and its `problems` contain all.
     """
-    raise_all(list(find_errors(program)))
+    errors = find_errors(program)
+    if errors:
+        raise_all([*errors])
 
 
 def find_errors(program: Program) -> tuple[ProgramError, ...]:

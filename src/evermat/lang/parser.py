@@ -707,7 +707,8 @@ def parse_query(
         body = reader.query()
     except ParseError as problem:
         problems.append(query_of_another_language(source) or problem)
-    raise_all(problems)
+    if problems:
+        raise_all(problems)
     for parameter in parameters or ():
         if parameter not in reader.used_parameters:
             raise UnusedParameterError(parameter)

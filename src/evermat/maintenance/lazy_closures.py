@@ -263,15 +263,18 @@ class LazyClosureReader:
             is_scratching: whether the block needs a transaction of its own, in which
                 case it always gets one.
         """
-        if not is_scratching and not any(self._wanted(patterns)):
-            yield self._engine.materialised
-            return
         engine = self._engine
-        engine.begin()
-        try:
-            yield self.seen_by(patterns)
-        finally:
-            engine.rollback()
+        if is_scratching:
+            engine.begin()
+            try:
+                yield self.seen_by(patterns)
+            finally:
+                engine.rollback()
+        elif any(self._wanted(patterns)):
+            with engine.reading():
+                yield self.seen_by(patterns)
+        else:
+            yield engine.materialised
 
     def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
         """Return all facts that some patterns can match; inside of a transaction."""

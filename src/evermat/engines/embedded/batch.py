@@ -549,9 +549,7 @@ class Prepared:
     def __init__(self, plan: Plan, inline: InlineTables) -> None:
         self.plan = plan
         self.inline = inline
-        query = plan.query
-        self._calculator = Calculator(inline.dictionary, query.label, query.positive)
-        self.head = self._places(query.head.operands)
+        self.head = self._places(plan.query.head.operands)
         self.steps = [self._bindable(step) for step in plan.steps]
 
     def _bindable(self, step: Step) -> Binder:
@@ -572,13 +570,17 @@ class Prepared:
                     run.source_of(pattern), places, keep, present=present
                 )
             case Calculate(compute=compute):
-                calculation = CalculateStage(self._calculator, compute, step.keep)
+                calculation = CalculateStage(self._calculator(), compute, step.keep)
                 return lambda _run: calculation
             case Check(require=require):
-                check = CheckStage(self._calculator, require, step.keep)
+                check = CheckStage(self._calculator(), require, step.keep)
                 return lambda _run: check
             case _:
                 raise TypeError(step)
+
+    def _calculator(self) -> Calculator:
+        query = self.plan.query
+        return Calculator(self.inline.dictionary, query.label, query.positive)
 
     def _solving(self, probe: Probe, solution: Solution) -> Binder:
         places, keep = self._places(probe.pattern.operands), probe.keep

@@ -490,6 +490,17 @@ class Heads:
             self._counted.append(as_one(self._pieces.pop()))
         return merged(self._counted) if self._counted else None
 
+    def table(self) -> Ids:
+        """All that was gathered, by column, each head once."""
+        counted = self.counted()
+        if counted is None:
+            return np.empty((self.arity, 0), np.uint32)
+        if isinstance(counted, CountedPieces):
+            return _columns(np.concatenate(counted.keys), self.arity)
+        return (
+            counted.facts.T if counted.is_wide else _columns(counted.keys, self.arity)
+        )
+
 
 def merged(parts: list[Counted], cores: int | None = None) -> Counted:
     """All pieces as one, sorted and distinct; the list is given away."""
@@ -649,9 +660,14 @@ def _exact_rows(
         rows = relation.find_sorted(keys)
         relation.append_new([keys], rows)
         return rows, counted.counts
-    table: Ids = np.empty((relation.arity, keys.size), np.uint32)
-    if relation.arity > 1:
+    return relation.append(keys, _columns(keys, relation.arity)), counted.counts
+
+
+def _columns(keys: Keys, arity: int) -> Ids:
+    """The facts that exact keys say, by column."""
+    table: Ids = np.empty((arity, keys.size), np.uint32)
+    if arity > 1:
         kernels_rows.split_keys(keys, table[0], table[1])
-    else:
+    elif arity:
         table[0] = keys >> np.uint64(32)
-    return relation.append(keys, table), counted.counts
+    return table

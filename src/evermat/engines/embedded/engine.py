@@ -7,7 +7,7 @@ they derive is sorted, counted and given rows (`dedup`).
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -62,7 +62,7 @@ from evermat.engines.embedded.triggers import is_worth_it
 from evermat.runtime.interrupts import masked, seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from evermat.algebra import (
         Aggregate,
@@ -116,6 +116,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         self.at_once = AtOnce(self.plans)
         self._saturator = Saturator(self)
         self._prover = Prover(self)
+        self._used: set[Saturator | Prover] = set()
+        """What the transaction has saturated and searched with."""
         self._aggregator = Aggregator(self)
 
     # ------------------------------------------------------------------- relations
@@ -198,6 +200,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         if task.is_watched:
             saturate(self, task, on_rounds)
         else:
+            self._used.add(self._saturator)
             self._saturator.saturate(task, on_rounds)
 
     def prove(
@@ -209,6 +212,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
     ) -> SettledFacts:
         """Search for derivations of facts; returns those that have none."""
         if not search.is_watched:
+            self._used.add(self._prover)
             some = cast("Settled", facts)
             found = self._prover.prove(search, some, work, on_rounds)
             if found is not None:
@@ -431,9 +435,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         for name in gone.names():
             self._clear_out(self.store.relations[name])
 
+    def _has_many_dead(self, relation: Relation) -> bool:
+        return relation.count - relation.alive > max(MANY_DEAD, relation.alive)
+
     def _clear_out(self, relation: Relation) -> None:
         """Forget rows that no longer hold, where they are too many."""
-        if relation.count - relation.alive > max(MANY_DEAD, relation.alive):
+        if self._has_many_dead(relation):
             # Without the memory for it, they are not forgotten yet.
             with suppress(MemoryError):
                 relation.compact()
@@ -457,6 +464,17 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
                 self._forget_programs()
         self.is_torn = False
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read facts: those that get rows meanwhile need not be forgotten at once."""
+        try:
+            yield
+        finally:
+            for relation in self.store.relations.values():
+                if self._has_many_dead(relation):
+                    with masked():
+                        self._clear_out(relation)
+
     def recover(self) -> None:
         """Rebuild all that is not stored facts and their numbers."""
         if self.is_torn:
@@ -474,8 +492,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         self._prover.forget()
 
     def _end(self) -> None:
-        self._saturator.end()
-        self._prover.end()
+        for each in self._used:
+            each.end()
+        self._used.clear()
         self.store.sets.release_all()
         for counter in self.store.counters:
             counter.forget()
