@@ -42,7 +42,7 @@ for name, call in calls.items():
 print(json.dumps(walked))
 """
 
-CEILINGS = {"delete": (36, 370), "query": (39, 348)}
+CEILINGS = {"delete": (36, 365), "query": (27, 212)}
 """For each call the files and the functions of ours that it touches."""
 
 

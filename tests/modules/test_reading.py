@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import evermat
+from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.maintenance.counting import RecursiveProgramError
 
 if TYPE_CHECKING:
@@ -233,3 +234,19 @@ def test_parts_that_nobody_reads_are_held() -> None:
     rails = sum(how == "rail" for *_, how in kb.facts("link"))
     # Rails are read and written out; of the sea there are only the given facts.
     assert stored == rails + 3
+
+
+@pytest.mark.parametrize("question", ["r(1, ?y)", "r(?x, 4)", "r(?y, 9)"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_constant_is_looked_up_without_storing_what_is_found(
+    name: str, question: str
+) -> None:
+    engine = EmbeddedEngine()
+    kb = evermat.KnowledgeBase(PROGRAMS[name], engine=engine)
+    kb.load({"r": EDGES, "e": EDGES})
+    before = engine.store.relations["r"].count
+    found = rows(kb.query(question))
+    assert engine.store.relations["r"].count == before
+    plain = evermat.KnowledgeBase(PROGRAMS[name], modules=False)
+    plain.load({"r": EDGES, "e": EDGES})
+    assert found == rows(plain.query(question))

@@ -642,6 +642,16 @@ class Engine(Protocol):
         finally:
             self.rollback()
 
+    def read_closure(
+        self, closure: Closure, facts: Facts, only: Pattern
+    ) -> pa.Table | None:
+        """Like `close` with `only`, but return rows, and store nothing.
+
+        None if that is not cheaper; for engines that cannot, it never is.
+        """
+        del closure, facts, only
+        return None
+
     def answer_distant(self, query: Query, views: Views) -> pa.Table | DistantRows:
         """Like `answer`, but a large result may stay outside this process."""
         return self.answer(query, views)

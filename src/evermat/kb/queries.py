@@ -497,10 +497,14 @@ class PlainReader(Reader):
         """Return the answers to a query; all constants are representatives."""
         del raw
         kept, is_scratching = self._kept, bool(question.auxiliaries)
-        patterns = question.patterns
-        with kept.reading.facts(patterns, is_scratching=is_scratching) as facts:
-            table = ask(kept.engine, question, facts)
-        return Result(table, question.columns)
+        reading, patterns = kept.reading, question.patterns
+        if len(question.queries) == 1 and question.columns and not is_scratching:
+            table = reading.answer(question.queries[0])
+            if table is not None:
+                return Result(table, question.columns)
+        with reading.facts(patterns, is_scratching=is_scratching) as facts:
+            found = ask(kept.engine, question, facts)
+        return Result(found, question.columns)
 
     def explicit_answer(self, question: PreparedQuery) -> Result:
         """Return the answers to a query without auxiliaries over explicit facts."""

@@ -229,6 +229,7 @@ class CheckReport:
         return not self.errors
 
 
+@collection_paused()
 def check_program(
     program: Program, *, known: Collection[str] | None = None
 ) -> CheckReport:
@@ -262,7 +263,6 @@ def find_errors(program: Program) -> tuple[ProgramError, ...]:
     return _in_order(errors)
 
 
-@collection_paused()
 def _find_problems(
     program: Program,
 ) -> tuple[list[ProgramError], list[ProgramWarning]]:

@@ -766,7 +766,9 @@ class _Parts:
         """
         program = self._read()
         if self.problems:
-            raise_all([*self.problems, *find_errors(program)])
+            with collection_paused():
+                errors = find_errors(program)
+            raise_all([*self.problems, *errors])
         return program
 
     def _read(self) -> Program:

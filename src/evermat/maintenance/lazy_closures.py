@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from evermat.algebra import ClosureSnapshot, Engine, Facts, SettledFacts, Snapshot
+    from evermat.algebra import (
+        ClosureSnapshot,
+        Engine,
+        Facts,
+        Query,
+        SettledFacts,
+        Snapshot,
+    )
     from evermat.maintenance.modules import ClosureModule, Module
 
 
@@ -275,6 +282,28 @@ class LazyClosureReader:
                 yield self.seen_by(patterns)
         else:
             yield engine.materialised
+
+    def answer(self, query: Query) -> pa.Table | None:
+        """Return the answers to a query for the facts of one pattern in a lazy closure.
+
+        None if the query asks for something else, or if the engine had better join.
+        """
+        if query.negative or query.computations or len(query.positive) != 1:
+            return None
+        (pattern,) = query.positive
+        wanted = [closure for closure, _ in self._wanted(query.positive)]
+        head, constants = query.head.operands, _constants(pattern)
+        places = [at for at in range(len(pattern.operands)) if at not in constants]
+        columns = [pattern.operands[at] for at in places]
+        if len(wanted) != 1 or len(head) != len(columns) or {*head} != {*columns}:
+            return None
+        (closure,) = wanted
+        if not _constants(closure.pattern).items() <= constants.items():
+            return None  # there may be other facts
+        rows = self._engine.read_closure(closure, self._engine.materialised, pattern)
+        if rows is None:
+            return None
+        return rows.select([places[columns.index(each)] for each in head])
 
     def seen_by(self, patterns: Iterable[Pattern]) -> Facts:
         """Return all facts that some patterns can match; inside of a transaction."""

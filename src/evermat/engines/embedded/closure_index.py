@@ -238,6 +238,9 @@ class ClosureIndex:
 
     Attributes:
         seeds, edges: the entries; the same where a closure is transitive.
+        is_one_set: whether paths go on with what they begin with.
+        sets: all sets of entries.
+        relations: what the entries are rows of.
         side: the ways that paths go along, see `kernels.closure_search`.
         loops: which ends of a pair are linked to themselves: 1 and 2.
         ids: the constants of the nodes.
@@ -246,6 +249,9 @@ class ClosureIndex:
     def __init__(self, closure: Closure, seeds: EntrySet, edges: EntrySet) -> None:
         self.seeds = seeds
         self.edges = edges
+        self.is_one_set = seeds is edges
+        self.sets = (seeds,) if seeds is edges else (seeds, edges)
+        self.relations = [each.relation for each in self.sets]
         is_symmetric = closure.kind is ClosureKind.SYMMETRIC
         self.side = kernels.BOTH_WAYS if is_symmetric else 0
         self.loops = 0
@@ -260,24 +266,10 @@ class ClosureIndex:
         self._is_whole = True
 
     @property
-    def sets(self) -> tuple[EntrySet, ...]:
-        """All sets of entries."""
-        return (self.seeds,) if self.is_one_set else (self.seeds, self.edges)
-
-    @property
-    def is_one_set(self) -> bool:
-        """Whether paths go on with what they begin with."""
-        return self.seeds is self.edges
-
-    @property
-    def relations(self) -> list[Relation]:
-        """What the entries are rows of."""
-        return [each.relation for each in self.sets]
-
-    @property
     def count(self) -> int:
         """How many entries there are."""
-        return sum(each.count for each in self.sets)
+        edges = 0 if self.is_one_set else self.edges.count
+        return self.seeds.count + edges
 
     @property
     def is_current(self) -> bool:

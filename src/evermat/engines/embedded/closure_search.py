@@ -171,8 +171,8 @@ class Search:
             cost,
         )
 
-    def pairs_at(self, *, first: int | None, last: int | None) -> Keys | None:
-        """The pairs of the first graph that begin or end with a constant, as keys.
+    def pairs_at(self, *, first: int | None, last: int | None) -> Pairs | None:
+        """The pairs of the first graph that begin or end with a constant, in order.
 
         None if that costs too much.
         """
@@ -181,7 +181,7 @@ class Search:
         wanted = np.array([one], np.uint32)
         start = index.nodes(wanted)
         if start[0] < 0:
-            return np.empty(0, np.uint64)
+            return NO_PAIRS
         cost = self._cost(self._limit)
         nodes = (
             self._reached(start, FORWARDS, ALL, cost)
@@ -200,12 +200,13 @@ class Search:
             ids = ids[ids != one]
             if answer:
                 ids = np.append(ids, wanted)
+        ids = np.sort(ids)
         ends = np.full(ids.size, one, np.uint32)
         pairs = Pairs(ends, ids) if first is not None else Pairs(ids, ends)
         if first is not None and last is not None:
             keep = pairs.targets == last
             pairs = Pairs(pairs.sources[keep], pairs.targets[keep])
-        return pairs.keys()
+        return pairs
 
     # -------------------------------------------------------------------- comparison
 

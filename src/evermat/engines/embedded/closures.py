@@ -35,10 +35,14 @@ from evermat.engines.embedded.index import WIDEST_EXACT_KEY, make_keys
 from evermat.engines.embedded.kernels import keys as kernels
 from evermat.engines.embedded.relation import NONRECURSIVE, RECURSIVE, Fitting
 from evermat.engines.embedded.sorting import sort_pairs
+from evermat.engines.embedded.store import Copy
+from evermat.values import Constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
     from evermat.algebra import Closure, Facts, Monitor, Pattern
     from evermat.engines.embedded.arrays import Ids, Keys, Rows
@@ -117,6 +121,21 @@ class Closer:
         keys = comparison.keys(lambda pairs: self._tell(closure, pairs))
         self._tell(closure)
         return self._settled(closure, keys)
+
+    def read(self, closure: Closure, facts: Facts, only: Pattern) -> pa.Table | None:
+        """The closure's facts with the constants of a pattern, if a search is cheap."""
+        pairs = self._at_ends(closure, facts, only)
+        if pairs is None:
+            return None
+        if closure.kind is ClosureKind.RIGHT_LINEAR:
+            pairs = pairs.flipped()
+        columns = [
+            np.full(pairs.size, self._dictionary.id_of(operand), np.uint32)
+            if isinstance(operand, Constant)
+            else pairs[operand.index]
+            for operand in closure.pattern.operands
+        ]
+        return Copy(self._dictionary, {"": np.stack(columns)}).read("")
 
     def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
         """The constants that a pattern wants where paths begin and end."""
@@ -214,7 +233,8 @@ class Closer:
         if only is None and without is not None and through is not None:
             return self._near_changes(closure, facts, without, through)
         if only is not None and without is None and through is None:
-            return self._at_ends(closure, facts, only)
+            pairs = self._at_ends(closure, facts, only)
+            return None if pairs is None else pairs.keys()
         return None
 
     def _near_changes(
@@ -228,7 +248,7 @@ class Closer:
             self._monitor.writing(closure.label, keys.size - relation.count)
         return keys
 
-    def _at_ends(self, closure: Closure, facts: Facts, only: Pattern) -> Keys | None:
+    def _at_ends(self, closure: Closure, facts: Facts, only: Pattern) -> Pairs | None:
         first, last = self._ends(closure, only)
         if first is None and last is None:
             return None

@@ -270,6 +270,12 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         """The closure of facts, without the closure of other facts."""
         return self._closer.close(closure, facts, without, through, only)
 
+    def read_closure(
+        self, closure: Closure, facts: Facts, only: Pattern
+    ) -> pa.Table | None:
+        """Like `close` with `only`, but return rows, and store nothing."""
+        return self._closer.read(closure, facts, only)
+
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
         """Those of the candidates that the closure of facts has."""
         return self._closer.close_among(closure, facts, candidates)
