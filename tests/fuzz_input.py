@@ -63,6 +63,7 @@ def main() -> int:
     parser.add_argument("--save", type=Path, default=Path("out/fuzz-input"))
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    options.save = options.save.resolve()  # workers read in a folder of their own
     if options.worker:
         kind, start, stop, seed = options.worker
         work(kind, int(start), int(stop), int(seed), options.save)
