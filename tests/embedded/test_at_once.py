@@ -98,7 +98,7 @@ def test_agree_with_changes_worked_on_in_turn(seed: int, algorithm: str) -> None
             assert story(seed, algorithm) == expected
 
 
-@pytest.mark.parametrize("limit", ["PATIENCE", "MOST_FOUND"])
+@pytest.mark.parametrize("limit", ["COST_LIMIT", "MOST_FOUND"])
 def test_a_call_that_finds_too_much_gives_up(
     limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,12 @@
-"""Aggregates over rows of ids: all groups at once, or touched groups by difference.
+"""Aggregates over rows of ids: for all groups, or for touched groups by difference.
 
-Counts, sums and averages of touched groups are brought up to date from their stored
-results and the changed members. The least and greatest member is compared with the
-changed members; only where it goes is the next one looked for, among the members of its
-group or, in large groups, in their order (`GroupOrder`).
+Counts, sums and averages of touched groups are updated from their stored results and
+the changed members. The least or greatest member is compared with the changed members;
+only when it is deleted is the next one searched for, among the members of its group or,
+for large groups, in a sorted order of the group (`GroupOrder`).
 
-Small integers are worked on as arrays; all else by the definition, member by member.
+Small integers are processed as arrays; all other values by the definition of the
+aggregate, member by member.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 ROOM = 1 << 61
-"""What is stored and not further from zero can grow by that of all members."""
+"""Stored sums up to this absolute value cannot overflow by adding all members."""
 
 DENSE = 8
-"""Groups are numbered by their ids if these span at most so many times their number."""
+"""Groups are numbered by their ids if these span at most this times their number."""
 
 LARGE = 1 << 12
-"""Groups with more members have an order, where their least one goes."""
+"""Groups with more members get a sorted order when their least member is deleted."""
 
 NO_INTEGER = np.uint32(UNKNOWN)
-"""Greater than the ids of all integers; 0 is less."""
+"""Greater than the ids of all integers; 0 is less than all."""
 
 BY_DIFFERENCE = frozenset({"count", "sum", "avg"})
 EXTREMES = frozenset({"min", "max", "any"})
@@ -69,8 +70,8 @@ class Groups(NamedTuple):
     """Groups of members.
 
     Attributes:
-        ids: of the constants of each group, by column.
-        numbers: for each member the number of its group.
+        ids: the constants of each group, by column.
+        numbers: the group of each member.
     """
 
     ids: Ids
@@ -78,17 +79,17 @@ class Groups(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return int(self.ids.shape[1])
 
 
 class Tallies(NamedTuple):
-    """Sizes, sums, least and greatest of groups; see `kernels.aggregates`.
+    """Size, sum, least and greatest member of each group; see `kernels.aggregates`.
 
     Attributes:
-        ids: of the constants of each group, by column.
+        ids: the constants of each group, by column.
         table: a line for each group.
-        are_integers: whether all values are; otherwise only sizes mean something.
+        are_integers: whether all values are integers; otherwise only sizes are valid.
     """
 
     ids: Ids
@@ -97,7 +98,7 @@ class Tallies(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """Members that came (sign 1) or went (sign -1)."""
+    """Members that were added (sign 1) or deleted (sign -1)."""
 
     rows: Rows
     signs: Integers
@@ -109,7 +110,7 @@ class Results(NamedTuple):
 
     Attributes:
         which: the numbers of the groups.
-        columns: what their results have after the group.
+        columns: the columns of the results after the group.
     """
 
     which: Integers
@@ -117,14 +118,14 @@ class Results(NamedTuple):
 
 
 class Aggregator:
-    """Works aggregates out for one engine, and remembers the orders of large groups."""
+    """Computes aggregates for one engine, and caches the orders of large groups."""
 
     def __init__(self, engine: EmbeddedEngine) -> None:
         self._engine = engine
         self._orders: dict[tuple[Aggregate, bytes], GroupOrder] = {}
 
     def forget(self) -> None:
-        """Take note that facts have changed that nobody told of."""
+        """Discard all orders, after changes that they have not been updated for."""
         self._orders.clear()
 
     @property
@@ -137,7 +138,7 @@ class Aggregator:
     # ---------------------------------------------------------------------- all groups
 
     def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> Settled:
-        """The results for all groups; aggregates of the same members share the work."""
+        """Return the results for all groups, in one pass per set of members."""
         engine = self._engine
         found: dict[str, Rows] = {}
         tables: dict[str, Ids] = {}
@@ -157,7 +158,7 @@ class Aggregator:
         return Settled(found)
 
     def _table(self, name: str, facts: Facts) -> Ids:
-        """The facts of a relation, in whatever order."""
+        """Return the facts of a relation, in any order."""
         relation = self._relation(name)
         if facts is self._engine.materialised and relation.alive == relation.count:
             return relation.whole_table()
@@ -172,7 +173,7 @@ class Aggregator:
     def _results(
         self, aggregates: Sequence[Aggregate], table: Ids, found: dict[str, Rows]
     ) -> None:
-        """Results of aggregates with the same group and value, of all their members."""
+        """Compute aggregates with the same group and value, given all their members."""
         first = aggregates[0]
         columns = np.ascontiguousarray(table[list(first.group)])
         values = np.ascontiguousarray(table[first.value])
@@ -189,7 +190,7 @@ class Aggregator:
             found[aggregate.values] = self._interned(aggregate, groups.ids, each)
 
     def _of_tallies(self, aggregate: Aggregate, tallies: Tallies) -> list[Ids] | None:
-        """What stands behind the groups, if tallies tell."""
+        """Return the result columns of the groups, if the tallies determine them."""
         encode = self._dictionary.encode_numbers
         sizes, sums, least, greatest = tallies.table.T
         if aggregate.function == "count":
@@ -231,7 +232,7 @@ class Aggregator:
     def again(
         self, aggregates: Sequence[Aggregate], results: SettledFacts, facts: Facts
     ) -> Settled:
-        """The results for the groups that some results are of."""
+        """Return the results for the groups of some results."""
         found: dict[str, Rows] = {}
         for aggregate in aggregates:
             rows = self._rows_of(results, aggregate.values)
@@ -251,7 +252,7 @@ class Aggregator:
         before: Facts,
         after: Facts,
     ) -> Regrouped:
-        """What a change means for the results: each group has one, before and after."""
+        """Return the results that a change removes and adds."""
         changed: dict[str, Changed] = {}
         grouped: dict[tuple[str, tuple[int, ...]], Groups] = {}
         removed: dict[str, Rows] = {}
@@ -280,7 +281,7 @@ class Aggregator:
     def _changed(
         self, name: str, changes: Sequence[SettledFacts], before: Facts, after: Facts
     ) -> Changed:
-        """The members that came or went."""
+        """Return the members that were added or deleted."""
         parts = [self._rows_of(facts, name) for facts in changes]
         some = [part for part in parts if part.size]
         rows = some[0] if len(some) == 1 else np.concatenate([NO_ROWS, *some])
@@ -299,7 +300,7 @@ class Aggregator:
         old: Rows,
         after: Facts,
     ) -> Results:
-        """The results of touched groups after a change."""
+        """Return the results of touched groups after a change."""
         values = changed.table[aggregate.value]
         if aggregate.function in BY_DIFFERENCE:
             return self._by_difference(aggregate, groups, values, changed, old)
@@ -319,7 +320,7 @@ class Aggregator:
         return facts.rows.get(name, NO_ROWS) if isinstance(facts, Settled) else NO_ROWS
 
     def _known(self, aggregate: Aggregate, groups: Groups, before: Facts) -> Rows:
-        """For each group the row of its result, or -1."""
+        """Return the row of each group's result, or -1."""
         relation = self._relation(aggregate.values)
         width = tuple(range(len(aggregate.group)))
         which, rows = _rows_of_groups(relation, width, groups.ids)
@@ -331,7 +332,7 @@ class Aggregator:
     def _members(
         self, aggregate: Aggregate, ids: Ids, after: Facts
     ) -> tuple[Integers, Rows]:
-        """The members of groups: which group each is in, and its row."""
+        """Return the members of groups: the group of each, and its row."""
         relation = self._relation(aggregate.members)
         which, rows = _rows_of_groups(relation, aggregate.group, ids)
         there = self._engine.store.sets.test(after, aggregate.members, rows)
@@ -369,7 +370,7 @@ class Aggregator:
         return Results(which, [encode(total[which]) for total in totals])
 
     def _stored(self, ids: Ids) -> Integers | None:
-        """The numbers of results that are integers and have room for more."""
+        """Return the numbers of results that are integers and cannot overflow."""
         small = self._integers(ids)
         if small is not None:
             return small
@@ -386,7 +387,7 @@ class Aggregator:
         changed: Changed,
         old: Rows,
     ) -> Results:
-        """The same, one member after the other."""
+        """Do the same member by member."""
         width, name = len(aggregate.group), aggregate.function
         table = self._relation(aggregate.values).table
         constant = self._dictionary.constant
@@ -420,7 +421,7 @@ class Aggregator:
         old: Rows,
         after: Facts,
     ) -> Results:
-        """Results among integers, whose ids are in their order."""
+        """Return results among integers, whose ids are in the order of the integers."""
         known = old >= 0
         width = len(aggregate.group)
         stored = self._relation(aggregate.values).table[width, old[known]]
@@ -451,7 +452,7 @@ class Aggregator:
     def _next_integers(
         self, aggregate: Aggregate, groups: Ids, after: Facts
     ) -> Ids | None:
-        """The ids of the least members of groups, if all members are integers."""
+        """Return the ids of the least members of groups, if all are integers."""
         relation = self._relation(aggregate.members)
         least = aggregate.function == "min"
         nothing = NO_INTEGER if least else np.uint32(0)
@@ -491,7 +492,7 @@ class Aggregator:
     ) -> Results:
         width = len(aggregate.group)
         table = self._relation(aggregate.values).table
-        # The first candidate of each group is its result so far, if it stays there.
+        # The first candidate of each group is its current result, if it remains.
         candidates: list[list[int]] = [
             [int(table[width, row])] if row >= 0 else [] for row in old.tolist()
         ]
@@ -521,7 +522,7 @@ class Aggregator:
     def _chosen(
         self, aggregate: Aggregate, groups: Groups, candidates: list[list[int]]
     ) -> Results:
-        """The results of groups that have candidates."""
+        """Return the results of groups that have candidates."""
         choose = self._chooser(aggregate)
         found: dict[int, int] = {}
         for at, ids in enumerate(candidates):
@@ -533,7 +534,7 @@ class Aggregator:
         return Results(which, [np.fromiter(found.values(), np.uint32, len(found))])
 
     def _chooser(self, aggregate: Aggregate) -> Callable[[list[int]], int]:
-        """Finds the id of the least (or greatest) of some constants."""
+        """Return a function that finds the id of the least or greatest constant."""
         name, constant = aggregate.function, self._dictionary.constant
 
         def choose(ids: list[int]) -> int:
@@ -556,12 +557,12 @@ class Aggregator:
         key = aggregate, group.tobytes()
         order = self._orders.get(key)
         if order is not None and id_ < FIRST_INTEGER:
-            del self._orders[key]  # no number by itself: ids are in no order then
+            del self._orders[key]  # not an inline integer: ids are not ordered
         elif order is not None:
             order.add(row, id_)
 
     def _next(self, aggregate: Aggregate, group: Ids, after: Facts) -> int | None:
-        """The id of the least member that a group has, if it has any."""
+        """Return the id of the least member of a group, or None."""
         relation = self._relation(aggregate.members)
         key = aggregate, group[:, 0].tobytes()
         order = self._orders.get(key)
@@ -587,12 +588,12 @@ class Aggregator:
     # ------------------------------------------------------------------------- results
 
     def _interned(self, aggregate: Aggregate, groups: Ids, columns: list[Ids]) -> Rows:
-        """The rows of results, in order."""
+        """Return the rows of results, in order."""
         relation = self._relation(aggregate.values)
         return intern_rows(relation, np.vstack([groups, *columns]))
 
     def _rows_for(self, aggregate: Aggregate, groups: Groups, results: Results) -> Rows:
-        """The row of each of the results; new ones are appended."""
+        """Return the row of each result; new ones are appended."""
         relation = self._relation(aggregate.values)
         table = np.vstack([groups.ids[:, results.which], *results.columns])
         keys = relation.keys_of(table)
@@ -609,7 +610,7 @@ class Aggregator:
         groups: Ids,
         results: Callable[[int], tuple[Constant, ...]],
     ) -> list[Ids]:
-        """The columns of results that are worked out group by group."""
+        """Compute the columns of results group by group."""
         columns: list[list[Constant]] = [
             [] for _ in range(aggregate.result_arity - groups.shape[0])
         ]
@@ -622,7 +623,7 @@ class Aggregator:
 
     @contextmanager
     def _telling(self, aggregate: Aggregate, group: Ids) -> Iterator[None]:
-        """Have errors tell the group that has no value."""
+        """Report the group in errors about its value."""
         try:
             yield
         except FunctionError as problem:
@@ -630,7 +631,7 @@ class Aggregator:
             raise aggregate_error(aggregate, names, problem.message) from None
 
     def _integers(self, ids: Ids) -> Integers | None:
-        """The numbers of ids that are all integers by themselves."""
+        """Return the numbers of ids, if all are inline integers."""
         if ids.size and ids.min() < FIRST_INTEGER:
             return None
         return cast("Integers", self._dictionary.numbers(ids))
@@ -647,7 +648,7 @@ class Aggregator:
 
 
 def _grouped(columns: Ids) -> Groups:
-    """Groups of members, by the ids of the columns that group."""
+    """Group members by the ids in the grouping columns."""
     size = columns.shape[1]
     if not columns.shape[0]:
         return Groups(np.empty((0, 1), np.uint32), np.zeros(size, np.int64))
@@ -659,7 +660,7 @@ def _grouped(columns: Ids) -> Groups:
 
 
 def _numbered(ids: Ids) -> tuple[Integers, Integers]:
-    """Numbers for ids from 0 on, and where each number is first."""
+    """Return consecutive numbers for ids, and the first position of each number."""
     least, span = int(ids.min()), _span(ids)
     if span > DENSE * ids.size:
         _, firsts, numbers = np.unique(ids, return_index=True, return_inverse=True)
@@ -675,7 +676,7 @@ def _numbered(ids: Ids) -> tuple[Integers, Integers]:
 
 
 def _alike(aggregates: Sequence[Aggregate]) -> list[list[Aggregate]]:
-    """The aggregates, those with the same members, group and value together."""
+    """Group aggregates with the same members, group and value."""
     found: dict[object, list[Aggregate]] = {}
     for each in aggregates:
         found.setdefault((each.members, each.group, each.value), []).append(each)
@@ -683,11 +684,11 @@ def _alike(aggregates: Sequence[Aggregate]) -> list[list[Aggregate]]:
 
 
 def _tallied(columns: Ids, values: Ids) -> Tallies:
-    """Size, sum, least and greatest of all groups, in one pass over the members.
+    """Tally all groups in one pass: size, sum, least and greatest member.
 
     Args:
         columns: the ids that group the members.
-        values: the ids of what is summed up.
+        values: the ids of the aggregated values.
     """
     if len(columns) == 1 and (span := _span(columns[0])) <= DENSE * values.size:
         numbers, first, ids = columns[0], int(columns[0].min()), None
@@ -719,14 +720,14 @@ def _tallied(columns: Ids, values: Ids) -> Tallies:
 
 
 def _span(ids: Ids) -> int:
-    """How many ids there are from the least to the greatest."""
+    """Return the size of the range of ids."""
     return int(ids.max()) - int(ids.min()) + 1
 
 
 def _rows_of_groups(
     relation: Relation, columns: tuple[int, ...], groups: Ids
 ) -> tuple[Integers, Rows]:
-    """The rows that have the ids of groups, and which group each of them is in."""
+    """Return the rows with the ids of groups, and the group of each row."""
     if not columns:
         rows = np.arange(relation.count, dtype=np.int32)
         return np.zeros(rows.size, np.int64), rows

@@ -1,15 +1,14 @@
-"""Names for the arrays of the embedded engine, and what is asked of them.
+"""Types and helpers for arrays, and a pool of memory for large ones.
 
-Large arrays, in memory that is used again.
+The system clears memory before handing it out, and a virtual machine may have to get it
+from its host first, which takes twenty times as long as clearing it. So the memory of
+large arrays is not returned to the system when they are freed, but kept for others. It
+is returned when a process would otherwise need more memory than it ever did.
 
-The system clears memory before it hands it out, and on a virtual machine may have to
-fetch it from its host first, which takes twenty times as long as clearing it. So memory
-of large arrays is not returned when they are dropped, but kept for others. It is
-returned when a process would otherwise need more memory than it ever did.
+Arrays can have spare capacity at their end: pages that are never written to cost
+nothing.
 
-Arrays can have room for more at their end: what is never written to costs nothing.
-
-This is for Linux; elsewhere, NumPy asks for memory each time.
+The pool works on Linux; elsewhere, NumPy allocates memory each time.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ Rows = npt.NDArray[np.int32]
 """Facts, as positions in their relation; also counts of facts."""
 
 Status = npt.NDArray[np.uint16]
-"""Which sets each row of a relation is in, a bit for each set."""
+"""The sets that each row of a relation is in, one bit per set."""
 
 Places = npt.NDArray[np.int64]
-"""Offsets into a text buffer, and other numbers."""
+"""Offsets into a string buffer, and other numbers."""
 
 Flags = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -53,7 +52,7 @@ NO_ROWS: Rows = np.empty(0, np.int32)
 
 
 def in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
-    """Which values occur in a sorted array."""
+    """Return which values occur in a sorted array."""
     if not sorted_values.size:
         return np.zeros(values.size, np.bool_)
     places = np.searchsorted(sorted_values, values)
@@ -63,7 +62,7 @@ def in_sorted(values: Rows | Keys, sorted_values: Rows | Keys) -> Mask:
 
 
 def sum_of_products(factors: Places) -> int:
-    """Multiply the elements of each column, and add it all up: of any size."""
+    """Return the sum of the products of columns, as an integer of any size."""
     greatest = prod(int(row.max(initial=0)) for row in factors)
     if greatest * factors.shape[1] >= 1 << 63:
         factors = factors.astype(object)
@@ -73,23 +72,25 @@ def sum_of_products(factors: Places) -> int:
 _T = TypeVar("_T", bound=np.generic)
 
 LARGE = 1 << 22
-"""Bytes of an array whose memory is kept; those of smaller ones are on the heap."""
+"""Size in bytes from which an array's memory is pooled; smaller ones are on the heap.
+"""
 
 MOST_KEPT = 1 << 30
-"""Bytes that are kept, at most."""
+"""Largest size of the pool, in bytes."""
 
 SHARE_KEPT = 16
-"""One in so many bytes of the machine is kept, at most."""
+"""Largest share of the machine's memory in the pool: one byte in this many."""
 
 WASTE = 4
-"""How many times as much memory an array may be given as it asks for."""
+"""Factor by which pooled memory may be larger than requested."""
 
 SPARE = 32
-"""One in so many bytes that a process ever needed is not given to what is kept, as
-nobody is asked when arrays grow into their room."""
+"""The pool leaves one in this many bytes of a process's peak unused, because arrays can
+grow into their spare capacity at any time.
+"""
 
 _STATUS = Path("/proc/self/statm")
-"""How many pages this process has; the second number is those in memory."""
+"""The process's memory in pages; the second number is the resident set."""
 
 
 class _Kept(NamedTuple):
@@ -100,29 +101,29 @@ class _Kept(NamedTuple):
 
 
 class KeptMemory:
-    """The memory of large arrays that were dropped, what was dropped last at the end.
+    """A pool of the memory of freed large arrays, the most recently freed last.
 
     Args:
-        most: how many bytes are kept at most.
+        most: the largest size of the pool, in bytes.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # One that a thread can pass again: it may drop arrays at any time.
+        # Reentrant, because the garbage collector may free arrays at any time.
         self._lock = threading.RLock()
         self._kept: list[_Kept] = []
 
     @property
     def size(self) -> int:
-        """Bytes that are kept, without those that were never written to."""
+        """The size of the pool in bytes, without those that were never written to."""
         return sum(kept.written for kept in self._kept)
 
     def take(self, size: int, used: int) -> mmap.mmap:
-        """Memory with anything in it.
+        """Return uninitialised memory.
 
         Args:
-            size: at least so many bytes.
-            used: how many of them will be written to soon.
+            size: the smallest size in bytes.
+            used: how many of the bytes will be written to soon.
         """
         with self._lock:
             fitting = [
@@ -144,21 +145,21 @@ class KeptMemory:
             raise MemoryError(f"no memory for {size:,} bytes") from error
 
     def keep(self, memory: mmap.mmap) -> None:
-        """Keep memory for later arrays."""
+        """Add memory to the pool."""
         written = _written(memory)
         with self._lock:
             self._kept.append(_Kept(memory, written))
             self._return(self.size - self._most)
 
     def _return(self, size: int) -> None:
-        """Return so many bytes to the system, those kept for longest first."""
+        """Return `size` bytes to the system, the least recently freed ones first."""
         while size > 0 and self._kept:
             size -= self._kept.pop(0).written
 
 
 @cache
 def kept_memory() -> KeptMemory:
-    """What this process keeps."""
+    """Return the pool of this process."""
     machine = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
     return KeptMemory(min(MOST_KEPT, machine // SHARE_KEPT))
 
@@ -166,12 +167,12 @@ def kept_memory() -> KeptMemory:
 def empty(
     shape: int | tuple[int, ...], kind: type[_T], room: int = 1
 ) -> npt.NDArray[_T]:
-    """An array with anything in it.
+    """Return an uninitialised array.
 
     Args:
-        shape: how many elements it has.
-        kind: of elements.
-        room: one in so many of them will be written to soon.
+        shape: its shape.
+        kind: the type of its elements.
+        room: one in this many elements will be written to soon.
     """
     count = shape if isinstance(shape, int) else prod(shape)
     size = count * np.dtype(kind).itemsize
@@ -180,13 +181,13 @@ def empty(
     kept = kept_memory()
     memory = kept.take(size, size // room)
     array: npt.NDArray[_T] = np.frombuffer(memory, kind, count)
-    # Whatever is made of the array holds it, so that it is dropped last.
+    # Every view of the array refers to it, so it is freed last.
     weakref.finalize(array, kept.keep, memory).atexit = False
     return array.reshape(shape)
 
 
 def fitted(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
-    """The first elements; a copy where most of the memory would be held for nothing."""
+    """Return the first elements; a copy if most of the memory would be wasted."""
     return array[:size].copy() if size < array.size // 2 else array[:size]
 
 
@@ -195,22 +196,23 @@ def _length(kept: _Kept) -> int:
 
 
 def _mapped(size: int, *, has_room: bool) -> mmap.mmap:
-    """Memory that was not used before.
+    """Allocate new memory from the system.
 
-    It is a power of two, so that arrays of a round serve others of the next one. Arrays
-    with room would hold what others have written there for long, and should come back
-    to where they were: theirs is rounded to one of four between powers of two.
+    Its size is a power of two, so that arrays of one round fit the next one. Arrays
+    with spare capacity would keep the pages that others have written, and should get
+    their own memory back: their size is rounded to one of four steps between powers of
+    two.
     """
     step = 1 << max(0, (size - 1).bit_length() - (3 if has_room else 0))
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     memory = mmap.mmap(-1, -(-size // step) * step, flags=flags)
-    # Huge pages: there are 512 times fewer to ask the system for.
+    # Huge pages: the system hands out 512 times fewer of them.
     memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
 def _growth() -> int:
-    """How many bytes this process may grow by; below zero if it should not have."""
+    """Return the bytes that this process may grow by; negative if it is too large."""
     import resource  # noqa: PLC0415  not on every system
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -225,7 +227,7 @@ def _library() -> ctypes.CDLL:
 
 
 def _written(memory: mmap.mmap) -> int:
-    """How many bytes of memory were ever written to."""
+    """Return the number of bytes of memory that were ever written to."""
     pages = np.empty(-(-len(memory) // mmap.PAGESIZE), np.uint8)
     _library().mincore(
         ctypes.c_void_p(np.frombuffer(memory, np.uint8).ctypes.data),

@@ -1,7 +1,7 @@
-"""Searches for proofs in compiled code, depth first; see `kernels.backward`.
+"""Depth-first proof search in compiled code; see `kernels.backward`.
 
-A search that needs rules without a program, modules, or more room than there is, is
-made by levels instead (`evermat.algebra.fixpoint`).
+A search that needs rules without a program, modules, or more capacity than there is, is
+done level by level instead (`evermat.algebra.fixpoint`).
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.store import CounterColumn
 
 MOST_FACTS = 1 << 20
-"""How many facts there is room for in a list. Memory that is not used is not taken."""
+"""Capacity of each list, in facts; unused pages cost nothing."""
 
 MOST_BATCH = 1 << 16
-"""How many facts may be asked about at once."""
+"""Largest number of facts to search proofs of."""
 
 MOST_ROWS = 1 << 17
-"""How many rows may be looked at for what follows from newly proved facts."""
+"""Cost limit for the consequences of newly proved facts, in rows."""
 
 PAUSE_AFTER = 1 << 18
-"""After so many matches a call returns, so that it can be interrupted."""
+"""Matches after which a call returns to Python, so that interrupts are answered."""
 
 SHALLOW = 64
 DEEPEST = 1 << 17
-"""How many frames there is room for at first, and at most."""
+"""Initial and largest capacity of the stack, in frames."""
 
 _NO_RULES = -1
 
 
 class Room:
-    """Lists and a stack that are used again by every call; see `kernels.backward`."""
+    """Lists and a stack that all calls reuse; see `kernels.backward`."""
 
     def __init__(self) -> None:
         self.scratch = new_scratch(MOST_FACTS)
@@ -73,7 +73,7 @@ class Room:
         self.values: Ids = np.empty((SHALLOW, VALUES), np.uint32)
 
     def deepen(self) -> bool:
-        """Make room for more frames; whether there may be more."""
+        """Double the capacity of the stack; return whether that is allowed."""
         depth = len(self.stack)
         if depth >= DEEPEST:
             return False
@@ -83,10 +83,10 @@ class Room:
 
 
 class SearchedRules:
-    """The rules of a stratum as a search runs them.
+    """The rules of a stratum in the form that a search reads.
 
     Attributes:
-        triggers: their programs.
+        triggers: the trigger index of their programs.
         ranges, bodies: see `kernels_backward.check`.
     """
 
@@ -104,7 +104,7 @@ class SearchedRules:
         self._size = -1
 
     def _reach(self) -> bool:
-        """Reach all programs, if all rules have them."""
+        """Reach all programs; return whether all rules have them."""
         triggers = self.triggers
         known = self._engine.store.relations.keys()
         heads: set[str] = set()
@@ -129,11 +129,11 @@ class SearchedRules:
         return triggers.reach([0], sorted(heads & known))
 
     def can_take(self, facts: Settled) -> bool:
-        """Whether rules for all that may follow from facts have programs."""
+        """Return whether all rules that facts can reach have programs."""
         return self.triggers.reach([0], facts.names())
 
     def describe(self) -> None:
-        """Have all numbers up to date."""
+        """Bring all arrays up to date."""
         triggers = self.triggers
         for program in triggers.programs:
             triggers.number(_bodies(program).values())
@@ -155,7 +155,7 @@ class SearchedRules:
 
 
 def _bodies(program: Program) -> dict[int, str]:
-    """The steps of a program that find body facts of the stratum: their relations."""
+    """Return the steps of a program that find local body facts, and their relations."""
     found = {}
     for at, step in enumerate(program.plan.steps):
         match step:
@@ -168,7 +168,7 @@ def _bodies(program: Program) -> dict[int, str]:
 
 
 class Prover:
-    """Searches with the rules of an engine."""
+    """Searches for proofs with the rules of an engine."""
 
     def __init__(self, engine: EmbeddedEngine) -> None:
         self._engine = engine
@@ -177,11 +177,11 @@ class Prover:
         self._seen: dict[tuple[object, ...], Seen] = {}
 
     def end(self) -> None:
-        """An update is over."""
+        """Record the end of an update."""
         self._rules.note_update()
 
     def forget(self) -> None:
-        """Look at rules anew: relations may be others, or no more."""
+        """Discard cached rules, which may refer to other relations."""
         self._rules.clear()
 
     def prove(
@@ -191,7 +191,7 @@ class Prover:
         work: ProofWork,
         on_rounds: OnRounds,
     ) -> Settled | None:
-        """The facts without a derivation; None if the search is to be made by levels.
+        """Return the facts without a derivation; None to search by levels instead.
 
         In that case nothing has changed.
         """
@@ -246,7 +246,7 @@ class Prover:
     def _seen_by(
         self, search: ProofSearch, changed: int, marker: Marker
     ) -> Seen | None:
-        """For each status what may see it; None if statuses do not tell."""
+        """Return which views contain each status; None if bits cannot decide."""
         sets, table = self._engine.store.sets, self._engine.at_once.table
         explicit = search.support.explicit
         views: list[Facts] = [search.positive, search.negative]
@@ -270,10 +270,10 @@ class Prover:
 
 
 class _OneSearch:
-    """A search that is carried out.
+    """One search in progress.
 
     Attributes:
-        state: where it is; see `kernels.backward`.
+        state: its state; see `kernels.backward`.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class _OneSearch:
         self.state = self._states[0]
 
     def run(self, facts: Settled, seen: Seen, on_rounds: OnRounds) -> bool:
-        """Whether all facts could be looked into; if not, all is as it was."""
+        """Search for proofs of all facts; change nothing if that returns false."""
         state = self.state
         try:
             if self._run(facts, seen) != CHECKED_ALL:
@@ -353,7 +353,7 @@ class _OneSearch:
         return int(ends)
 
     def _listed(self) -> list[Keys]:
-        """The facts that were checked, proved and delayed."""
+        """Return the facts that were checked, proved and delayed."""
         state, lists = self.state, self._room.lists
         return [
             lists.checked[: state["checked"]],
@@ -362,10 +362,10 @@ class _OneSearch:
         ]
 
     def _take_back(self) -> None:
-        """Have none of the three sets changed.
+        """Restore the three sets.
 
-        What is proved holds, so it could be kept; but then what follows from it would
-        have to be found, too.
+        Proved facts do hold and could be kept, but then their consequences would have
+        to be found as well.
         """
         relations = self._rules.triggers.index.relations
         for bit, keys in zip(self._bits, self._listed(), strict=False):

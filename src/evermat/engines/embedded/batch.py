@@ -1,11 +1,9 @@
-"""The steps of a plan at work: each turns a batch of bindings into further batches.
+"""Evaluates the plan of a query in batches of bindings.
 
-Runs the plan of a query.
-
-Each step turns a batch of bindings into further batches of bounded length and hands
-each on before it makes the next one, so an intermediate result never has to fit in
-memory. The rows of the first scan are divided among the cores, or, where they are few,
-the many that an index may find for them.
+Each step of a plan turns a batch of bindings into further batches of bounded length and
+passes each on before it makes the next one, so an intermediate result never has to fit
+in memory. The rows of the first scan are shared among the cores; if they are few, the
+matches of the first index probe are shared instead.
 """
 
 from __future__ import annotations
@@ -50,10 +48,10 @@ if TYPE_CHECKING:
 
 
 BATCH = 1 << 17
-"""About how many bindings a step hands on at a time, so that they stay in the cache."""
+"""Approximate number of bindings per batch, so that batches stay in the cache."""
 
 SCAN = 1 << 14
-"""How many rows a scan hands on at a time: joins mostly make more of them."""
+"""Rows per batch of a scan; fewer, because joins usually multiply them."""
 
 Place = tuple[bool, int]
 """An operand: whether it is a column, and its index or else the id of a constant."""
@@ -67,19 +65,19 @@ class Batch:
     columns: dict[int, Ids]
 
     def value(self, place: Place) -> Ids:
-        """The ids of an operand."""
+        """Return the ids of an operand."""
         is_column, number = place
         return (
             self.columns[number] if is_column else np.full(self.size, number, np.uint32)
         )
 
     def only(self, keep: frozenset[int]) -> Batch:
-        """The same bindings with the columns that are still needed."""
+        """Return the same bindings with the columns that are still needed."""
         columns = self.columns
         return Batch(self.size, {c: columns[c] for c in columns if c in keep})
 
     def where(self, mask: Mask, keep: frozenset[int]) -> Batch:
-        """The bindings a mask selects, with the columns that are still needed."""
+        """Return the bindings selected by a mask, with the columns to keep."""
         size = int(np.count_nonzero(mask))
         if size == self.size:
             return self.only(keep)
@@ -89,9 +87,9 @@ class Batch:
 
 @dataclass(slots=True)
 class Source:
-    """What a pattern reads: a relation, and what it may see of it.
+    """The rows that a pattern reads: a relation, and its visible rows.
 
-    Where `rows` are given, they are the rows to read, and all of them may be seen.
+    If `rows` is set, it lists the rows to read, all of which are visible.
     """
 
     relation: Relation
@@ -100,14 +98,14 @@ class Source:
 
 
 class Stage(Protocol):
-    """A step of a plan, bound to what it reads."""
+    """A step of a plan, bound to its source."""
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """What becomes of a batch."""
+        """Yield the batches that result from a batch."""
 
 
 class ScanLayout:
-    """What a scan does with a row, whatever it reads."""
+    """The part of a scan that does not depend on its source."""
 
     def __init__(self, places: Sequence[Place], keep: frozenset[int]) -> None:
         self.keep = keep
@@ -140,18 +138,18 @@ class ScanStage:
 
     @property
     def size(self) -> int:
-        """How many rows there are to look at."""
+        """The number of rows to scan."""
         return self._high - self._low
 
     def pieces(self) -> list[tuple[int, int]]:
-        """The rows in pieces that can be read on their own."""
+        """Return the rows in pieces that can be read independently."""
         return [
             (at, min(at + SCAN, self._high))
             for at in range(self._low, self._high, SCAN)
         ]
 
     def read(self, low: int, high: int) -> Batch:
-        """One piece, as bindings."""
+        """Read one piece, as bindings."""
         rows: Rows | None = None
         if self._rows is not None:
             rows = self._rows[low:high]
@@ -160,7 +158,7 @@ class ScanStage:
             rows = (low + np.flatnonzero(seen)).astype(np.int32)
 
         def column(at: int) -> Ids:
-            # Neighbours are read as a slice, without a copy.
+            # Consecutive rows are read as a slice, without a copy.
             whole: Ids = self._table[at]
             return whole[low:high] if rows is None else whole.take(rows)
 
@@ -177,7 +175,7 @@ class ScanStage:
         return batch.where(mask, layout.keep)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """All pairs of a binding and a row."""
+        """Yield all pairs of a binding and a row."""
         for piece in self.pieces():
             rows = self.read(*piece)
             if not batch.columns and batch.size == 1:
@@ -191,7 +189,7 @@ class ScanStage:
 
 
 class ProbeLayout:
-    """What a probe asks for and does with a row, whatever it reads."""
+    """The part of an index probe that does not depend on its source."""
 
     def __init__(
         self, places: Sequence[Place], key: tuple[int, ...], keep: frozenset[int]
@@ -226,12 +224,12 @@ class ProbeStage:
         self._second = columns[1] if len(columns) == WIDEST_EXACT_KEY else -1
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """The bindings with each of their rows."""
+        """Yield the bindings with each of their rows."""
         for found in self.find(batch):
             yield self.extend(batch, found)
 
     def extend(self, batch: Batch, found: Found) -> Batch:
-        """The bindings with rows that were found for them."""
+        """Return the bindings joined with the rows found for them."""
         parents = np.empty(found.most, np.int32)
         rows = np.empty(found.most, np.int32)
         seconds = np.empty(found.most, np.uint32)
@@ -256,10 +254,10 @@ class ProbeStage:
         return extended if mask is None else extended.where(mask, layout.keep)
 
     def packing(self, head: Sequence[Place]) -> Packing | None:
-        """How binary heads pair a known id with what the index finds.
+        """Return how binary heads pair a known id with the id found in the index.
 
-        None where heads are not of that kind. This is the last step of most recursive
-        rules, and packing at once saves writing the bindings first.
+        None if the heads are not of that kind. This is the last step of most recursive
+        rules, and packing keys at once avoids writing the bindings first.
         """
         layout = self._layout
         if not self._by_half or layout.equal or len(head) != WIDEST_EXACT_KEY:
@@ -271,7 +269,7 @@ class ProbeStage:
         return Packing(head[1] if flipped else head[0], flipped)
 
     def pack(self, batch: Batch, found: Found, packing: Packing, room: Keys) -> Keys:
-        """The keys of the heads of bindings with rows that were found for them."""
+        """Return the keys of the heads of bindings joined with found rows."""
         ids = np.ascontiguousarray(batch.value(packing.known))
         ids = ids[found.start : found.start + found.first.size]
         size = kernels.expand_into_keys(*self._seen(found), ids, packing.flipped, room)
@@ -280,7 +278,7 @@ class ProbeStage:
     def _seen(
         self, found: Found
     ) -> tuple[Rows, Rows, Keys, Rows, Status, Flags, int, int]:
-        """For kernels: places that were found, and what may be seen of their rows."""
+        """Return found ranges and the visibility of their rows, for kernels."""
         run, sight = found.run, self._source.sight
         return (
             *(found.first, found.last, run.keys, run.rows),
@@ -288,11 +286,12 @@ class ProbeStage:
         )
 
     def find(self, batch: Batch, most: int = BATCH) -> Iterator[Found]:
-        """Where the index has what the bindings look for, in pieces.
+        """Yield the ranges of the index that match the bindings, in pieces.
 
         Args:
             batch: the bindings.
-            most: how many matches a piece may have; up to twice as many are one piece.
+            most: the largest number of matches of a piece; up to twice as many are one
+                piece.
         """
         if self._source.sight.high == 0:
             return
@@ -313,7 +312,7 @@ class ProbeStage:
 
 @dataclass(slots=True)
 class Found:
-    """Places in a run for the bindings from `start` on; `most` matches in all."""
+    """Ranges of a run for the bindings from `start` on, with `most` matches in all."""
 
     run: Run
     start: int
@@ -327,8 +326,8 @@ class Packing:
     """How the keys of heads are made.
 
     Attributes:
-        known: what is known of a head before the index is asked.
-        flipped: whether that is its second column.
+        known: the operand of the head that is known before the probe.
+        flipped: whether it is the second column of the head.
     """
 
     known: Place
@@ -351,7 +350,7 @@ def _in_pieces(run: Run, first: Rows, last: Rows, most: int) -> Iterator[Found]:
 
 
 def _parts_of_one(run: Run, binding: int, places: range) -> Iterator[Found]:
-    """The many places of one binding, so many at a time as the step says."""
+    """Yield the many matches of one binding in pieces of the range's step."""
     for low in places:
         high = min(low + places.step, places.stop)
         ends = np.array([[low], [high]], np.int32)
@@ -359,7 +358,7 @@ def _parts_of_one(run: Run, binding: int, places: range) -> Iterator[Found]:
 
 
 class TestStage:
-    """Keeps the bindings for which a fact may be seen, or may not."""
+    """Keeps the bindings for which a fact is visible, or those for which none is."""
 
     __test__ = False  # the name is not for pytest
 
@@ -377,7 +376,7 @@ class TestStage:
         self._present = present
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """Those of the bindings that pass."""
+        """Yield the bindings that pass."""
         relation, sight = self._source.relation, self._source.sight
         table = np.empty((len(self._places), batch.size), np.uint32)
         for at, place in enumerate(self._places):
@@ -406,7 +405,7 @@ class CalculateStage:
         self._keep = keep
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """The bindings with the new column."""
+        """Yield the bindings with the new column."""
         target = self._compute.target.index
         value = self._calculator.column(
             self._compute.expression, batch.columns, batch.size
@@ -425,7 +424,7 @@ class CheckStage:
         self._keep = keep
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """Those of the bindings that pass."""
+        """Yield the bindings that pass."""
         mask = self._calculator.mask(
             self._require.expression, batch.columns, batch.size
         )
@@ -433,7 +432,10 @@ class CheckStage:
 
 
 class SolvingStage:
-    """Probes by the solution where operands are integers, and without it elsewhere."""
+    """Probes for the solution of an equation where operands are integers.
+
+    For other operands it probes without the solution.
+    """
 
     def __init__(
         self,
@@ -450,7 +452,7 @@ class SolvingStage:
         self._dictionary = dictionary
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """The bindings with the facts that can pass the equation."""
+        """Yield the bindings with the facts that can satisfy the equation."""
         left, right = (batch.value(place) for place in self._operands)
         integers = are_integers(left) & are_integers(right)
         every = frozenset(batch.columns)
@@ -467,7 +469,7 @@ class SolvingStage:
 
 
 def _first_positions(places: Sequence[Place]) -> dict[int, int]:
-    """For each column the first position it stands at."""
+    """Return the first position of each column."""
     first: dict[int, int] = {}
     for at, (is_column, number) in enumerate(places):
         if is_column:
@@ -476,7 +478,7 @@ def _first_positions(places: Sequence[Place]) -> dict[int, int]:
 
 
 def _repeated_positions(places: Sequence[Place]) -> list[tuple[int, int]]:
-    """Pairs of positions that must be equal because the same column stands there."""
+    """Return pairs of positions that must be equal, as they share a column."""
     first = _first_positions(places)
     return [
         (at, first[number])
@@ -511,21 +513,21 @@ def _all_pairs(
 _T = TypeVar("_T")
 
 ALONE = 1 << 14
-"""Up to this many rows, one core does it all."""
+"""Up to this many rows, one core does all the work."""
 
 SHARE = 1 << 15
-"""Matches that a core takes at a time, of those that an index has found."""
+"""Number of matches of an index that a core takes at a time."""
 
 
 class InlineTables:
-    """The inline rows of queries as relations, made once and kept as long as they."""
+    """The inline rows of queries as relations, built once per query."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
         self._relations: WeakKeyDictionary[InlineRows, Relation] = WeakKeyDictionary()
 
     def relation(self, inline: InlineRows) -> Relation:
-        """A relation that holds the rows."""
+        """Return the relation of inline rows."""
         relation = self._relations.get(inline)
         if relation is None:
             relation = Relation("inline rows", len(inline.columns))
@@ -539,11 +541,11 @@ class InlineTables:
 
 
 class Prepared:
-    """A plan with all that does not depend on what its patterns may see.
+    """A plan with everything that does not depend on the views of an evaluation.
 
     Attributes:
         head: the operands of the head.
-        steps: makes each step's stage.
+        steps: functions that make the stages.
     """
 
     def __init__(self, plan: Plan, inline: InlineTables) -> None:
@@ -629,11 +631,11 @@ class Prepared:
 
 
 class Evaluation:
-    """One run of one plan.
+    """One evaluation of a plan.
 
     Attributes:
-        source_of: what a pattern reads.
-        matches: how many there were so far.
+        source_of: the source of a pattern.
+        matches: the number of matches so far.
     """
 
     def __init__(
@@ -669,7 +671,7 @@ class Evaluation:
             self._run_few(Batch(1, {}), 0, heads)
 
     def _run_few(self, batch: Batch, at: int, heads: Heads) -> None:
-        """Go on from few bindings, such as classes, which may have many members."""
+        """Continue with few bindings, such as classes, which may have many members."""
         probe = self._stages[at] if at < len(self._stages) else None
         if not isinstance(probe, ProbeStage) or not batch.size:
             self._descend(batch, at, heads)
@@ -688,15 +690,15 @@ class Evaluation:
     def _share(
         self, pieces: list[_T], work_on: Callable[[_T, Heads], None], heads: Heads
     ) -> None:
-        """Have the cores work on pieces, which are given away."""
-        # In order, because what is scanned in order is often derived in order.
+        """Have the cores evaluate pieces; the list is consumed."""
+        # In order, because facts scanned in order are often derived in order.
         pieces.reverse()
         cores = core_count()
         lock = threading.Lock()
         stopped = threading.Event()
 
         def take() -> list[_T]:
-            """Neighbouring pieces, and fewer of them towards the end."""
+            """Return consecutive pieces, and fewer of them towards the end."""
             with lock:
                 size = -(-len(pieces) // (2 * cores))
                 block = pieces[len(pieces) - size :]
@@ -732,13 +734,13 @@ class Evaluation:
                 self._follow(batch, stage, found, at, heads)
             return
         for following in stage.apply(batch):
-            self._report(0)  # conditions may leave nothing of very many bindings
+            self._report(0)  # filters may drop all of very many bindings
             self._descend(following, at + 1, heads)
 
     def _follow(
         self, batch: Batch, probe: ProbeStage, found: Found, at: int, heads: Heads
     ) -> None:
-        """Go on from what a probe has found."""
+        """Continue with the matches of a probe."""
         if self._packing is not None and at + 1 == len(self._stages):
             keys = probe.pack(batch, found, self._packing, heads.room(found.most))
             self._report(keys.size)

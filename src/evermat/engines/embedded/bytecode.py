@@ -1,9 +1,9 @@
-"""Plans as programs for the compiled loop that runs small queries.
+"""Compiles plans to bytecode for the interpreter that runs small queries.
 
-A program is an array of numbers; `kernels.instructions` says what they mean. Every
-variable of the query has a slot, and so has every constant, so that a step need not
-tell them apart. Queries that compute something, or that have to form all pairs of
-bindings and rows that are not few, have no program.
+A program is an array of numbers; `kernels.instructions` documents the format. Every
+variable and every constant of the query has a register, so instructions need not
+distinguish them. Queries with computations, or with a product of bindings and many
+rows, have no program.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ ROLES = {
 """A bit for each role, and for whether the pattern is local."""
 
 MANY_SEARCHES = 64
-"""After so many look-ups indexes are told of them."""
+"""Number of look-ups after which they are reported to the indexes."""
 
 EVERYBODY = 0
-"""Stands for rows that all may see."""
+"""Represents rows that are visible to all roles."""
 
 COMPARISONS = {"=": AGREE, "!=": DIFFER}
-"""Constants are the same if their ids are."""
+"""Constants are equal if their ids are."""
 
 
 class Program:
-    """A plan in the form that compiled code reads.
+    """A plan compiled to bytecode.
 
     Attributes:
-        label: what the query is called.
+        label: the name of the query.
         target: the relation of its heads.
-        address: where the numbers are.
-        reads_unchanged: whether a pattern asks for facts that did not change.
+        address: the address of the bytecode.
+        reads_unchanged: whether a pattern reads facts that did not change.
         uses: the indexes that are read, and their relations.
     """
 
@@ -107,13 +107,13 @@ class Program:
         )
 
     def bring_up_to_date(self) -> None:
-        """Have all relations and indexes described as they are now."""
+        """Bring the layouts of all relations and indexes up to date."""
         for index, relation in self.uses:
             if index.described != relation.count:
                 relation.describe(index)
 
     def note_searches(self, times: int) -> None:
-        """Take note of about how many look-ups a run took."""
+        """Record the approximate number of look-ups of a run."""
         self._searches += times
         if self._searches > MANY_SEARCHES:
             for index, _ in self.uses:
@@ -122,7 +122,7 @@ class Program:
 
 
 def can_be_programmed(plan: Plan) -> bool:
-    """Whether there is a program for a plan."""
+    """Return whether a plan can be compiled to bytecode."""
     query, steps = plan.query, plan.steps
     if not steps or not isinstance(steps[0], Scan) or query.changed is None:
         return False
@@ -132,7 +132,7 @@ def can_be_programmed(plan: Plan) -> bool:
 
 
 def _constant_count(query: Query) -> int:
-    """At least as many as there are constants in a query."""
+    """Return an upper bound for the number of constants in a query."""
     patterns = (query.head, *query.positive, *query.negative)
     compared = 2 * len(query.computations)
     return compared + sum(len(pattern.operands) for pattern in patterns)
@@ -151,7 +151,7 @@ def _is_simple(step: Step) -> bool:
 
 
 def _compared(require: Require) -> tuple[Operand, ...] | None:
-    """The columns and constants that are compared, if that is all."""
+    """Return the columns and constants of a plain comparison, or None."""
     function, sides = require.expression.function, require.expression.arguments
     operands = tuple(side for side in sides if not isinstance(side, Apply))
     is_simple = function in COMPARISONS and len(operands) == len(sides)
@@ -159,7 +159,7 @@ def _compared(require: Require) -> tuple[Operand, ...] | None:
 
 
 class _Writer:
-    """Writes the program of one query."""
+    """Writes the bytecode of one query."""
 
     def __init__(
         self, query: Query, relations: Mapping[str, Relation], inline: InlineTables
@@ -171,7 +171,7 @@ class _Writer:
         self.uses: dict[Index, Relation] = {}
 
     def numbers(self, plan: Plan) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The whole program."""
+        """Return the whole program."""
         records = [self._record(step) for step in plan.steps]
         records.append(self._head(plan.steps))
         constants = [
@@ -220,7 +220,7 @@ class _Writer:
                 kind = REQUIRE if present else EXCLUDE
                 return self._test(relation, slots, _role(pattern), kind)
             case Check(require=require):
-                # No relation is looked at; the record has room for one.
+                # No relation is read, but the instruction has a field for one.
                 relation = self.relations[self.query.head.relation]
                 slots = self._slots(_compared(require) or ())
                 kind = COMPARISONS[require.expression.function]
@@ -255,7 +255,7 @@ class _Writer:
     def _test(
         self, relation: Relation, slots: list[int], seen_by: int, kind: int
     ) -> list[int]:
-        # Hashes are even, so that they need few buckets.
+        # Hashes are uniform, so few buckets are enough.
         is_hash = relation.arity > WIDEST_EXACT_KEY
         self._use(relation, relation.primary, 1 if is_hash else SPREAD)
         return _numbers((relation, relation.primary, seen_by, kind), slots, [], [])
@@ -263,7 +263,7 @@ class _Writer:
     def _head(self, steps: Sequence[Step]) -> list[int]:
         head = self.query.head
         relation = self.relations[head.relation]
-        # Facts are looked up by all of their columns, so that few buckets do, unless
+        # Facts are looked up by all of their columns, so few buckets are enough, unless
         # there is only one column.
         self._use(relation, relation.primary, SPREAD if relation.arity == 1 else 1)
         slots = self._slots(head.operands)
@@ -280,13 +280,13 @@ class _Writer:
         keep: frozenset[int],
         second: int,
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """What to take from a row and what it must have, beside its key.
+        """Return the values to take from a row and those to check, besides its key.
 
         Args:
-            operands: what stands at each position.
-            slots: where the values are.
-            key: positions that are looked up.
-            keep: columns that are needed later.
+            operands: the operand at each position.
+            slots: the register of each operand.
+            key: the positions that are looked up.
+            keep: the columns that are needed later.
             second: the position that can be read from the key itself.
         """
         binds: dict[int, int] = {}
@@ -324,7 +324,7 @@ class _Writer:
 
 
 def _finder(head: Pattern, steps: Sequence[Step]) -> int:
-    """The step after the first that finds the very fact that is the head, or 0."""
+    """Return the step after the first that finds the head fact itself, or 0."""
     for number, step in enumerate(steps[1:], 1):
         match step:
             case Probe(pattern=pattern) | Test(pattern=pattern, present=True):
@@ -361,7 +361,7 @@ def _numbers(
 
 
 def fact_line(relation: Relation, count: int, first: int) -> tuple[int, ...]:
-    """What to look up: so many facts, whose ids begin at a place."""
+    """Return the instruction for looking up `count` facts, with ids from `first` on."""
     index = relation.primary
     relation.require_layout()
     index.note_searches(count)

@@ -1,10 +1,10 @@
-"""Closures as pairs of ids and as graphs, and the difference of two of them.
+"""Closures as graphs of ids, and the difference of two closures.
 
-The strongly connected components of the edges are found first; each component then gets
-a row of bits, one for each node that somebody asks about, filled in an order in which
-every component comes after those it leads to. Rows take up as much as they have words
-that are not zero; where there are more than `MOST_WORDS` of them, the targets are dealt
-with in several turns.
+The strongly connected components of the edges are computed first; each component then
+gets a bit row with one bit for each requested node, filled in reverse topological
+order, so that every component comes after those it leads to. Rows are sparse: they
+store only nonzero words. If there are more than `MOST_WORDS` of them, the targets are
+processed in several turns.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Pairs(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of pairs."""
         return self.sources.size
 
     def flipped(self) -> Pairs:
-        """The pairs the other way round."""
+        """Return the inverse pairs."""
         return Pairs(self.targets, self.sources)
 
     def keys(self) -> Keys:
-        """The pairs as sorted keys."""
+        """Return the pairs as sorted keys."""
         keys = make_keys(np.stack(self)) if self.size else np.empty(0, np.uint64)
         return kernels.sort_keys(keys, np.empty_like(keys))
 
@@ -58,7 +58,7 @@ NO_PAIRS = Pairs(np.empty(0, np.uint32), np.empty(0, np.uint32))
 
 
 class Paths(NamedTuple):
-    """What a closure is made of: its pairs are a seed and any number of edges."""
+    """The paths of a closure: each pair is a seed followed by any number of edges."""
 
     seeds: Pairs
     edges: Pairs
@@ -68,7 +68,7 @@ NO_PATHS = Paths(NO_PAIRS, NO_PAIRS)
 
 
 def joined(*parts: Pairs) -> Pairs:
-    """All pairs of several lists."""
+    """Concatenate several lists of pairs."""
     return Pairs(
         np.concatenate([part.sources for part in parts]),
         np.concatenate([part.targets for part in parts]),
@@ -76,7 +76,7 @@ def joined(*parts: Pairs) -> Pairs:
 
 
 def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
-    """What a closure is made of; if it walks backwards, all pairs are flipped."""
+    """Return the paths of a closure; for right-linear ones, all pairs are flipped."""
     match closure.kind:
         case ClosureKind.PLAIN:
             return Paths(external, NO_PAIRS)
@@ -94,14 +94,14 @@ def paths_of(closure: Closure, external: Pairs, edges: Pairs) -> Paths:
 
 
 def pairs_of(keys: Keys) -> Pairs:
-    """Keys as pairs."""
+    """Return keys as pairs."""
     pairs = Pairs(np.empty(keys.size, np.uint32), np.empty(keys.size, np.uint32))
     kernels_rows.split_keys(keys, *pairs)
     return pairs
 
 
 def only_in(left: Pairs, right: Pairs) -> Pairs:
-    """The pairs of the left side that the right side does not have."""
+    """Return the pairs of the left side that the right side lacks."""
     if left is right:
         return NO_PAIRS
     keys, others = left.keys(), right.keys()
@@ -113,14 +113,16 @@ def only_in(left: Pairs, right: Pairs) -> Pairs:
 # ------------------------------------------------------------------------------- graphs
 
 MOST_WORDS = 1 << 24
-"""Words in the rows of one turn: 128 MB, and half as much for where they are."""
+"""Number of words per turn: 128 MB, and half as much for their positions."""
 
 DENSE = 8
-"""Ids are numbered by a table of all that are possible up to this many for each."""
+"""Ids are numbered by a table of their range if it has at most this many entries per
+id.
+"""
 
 
 class Numbers:
-    """The ids of some graphs, in order; the place of an id is its node."""
+    """The sorted ids of some graphs; the position of an id is its node."""
 
     def __init__(self, *graphs: Paths) -> None:
         columns = []
@@ -150,11 +152,11 @@ class Numbers:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self.ids.size
 
     def of(self, ids: Ids) -> Rows:
-        """The nodes of ids, -1 for those that the graphs do not have."""
+        """Return the nodes of ids, -1 for those that the graphs do not have."""
         if self._table is not None:
             nodes: Rows = np.empty(ids.size, np.int32)
             kernels_closures.look_up(_own(ids), self._least, self._table, nodes)
@@ -166,12 +168,12 @@ class Numbers:
 
 
 def _own(ids: Ids) -> Ids:
-    """Ids as the loops want them; those of others may be read-only."""
+    """Return ids as contiguous, writable arrays, as the kernels require."""
     return np.require(ids, requirements=["C", "W"])
 
 
 class _Links(NamedTuple):
-    """For each row those that it leads to, the largest first."""
+    """An adjacency list of rows, with the successors of each in descending order."""
 
     starts: Rows
     targets: Rows
@@ -190,7 +192,7 @@ class _Links(NamedTuple):
         return cls(starts, found[: starts[-1]])
 
     def and_then(self, others: _Links) -> _Links:
-        """These, and those of further rows."""
+        """Append the successors of further rows."""
         starts = self.starts[-1] + others.starts[1:]
         return _Links(
             np.append(self.starts, starts), np.append(self.targets, others.targets)
@@ -198,7 +200,7 @@ class _Links(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """The first place, how many words a full row has, and the rows of each graph."""
+    """The first place, the width of a full row in words, and the rows of each graph."""
 
     first: int
     width: int
@@ -206,14 +208,14 @@ class Turn(NamedTuple):
 
 
 class Graph:
-    """One closure: its nodes, and rows for what they lead to.
+    """One closure: its nodes, and bit rows for the nodes that they reach.
 
     The rows of the components of the edges come first, each after those that it leads
-    to; then come rows of nodes with which several seeds begin.
+    to; then rows of nodes with several seeds.
 
     Attributes:
-        count: how many rows there are.
-        row: for each node its row, -1 if no seed begins with it.
+        count: the number of rows.
+        row: the row of each node, -1 if no seed begins with it.
     """
 
     def __init__(self, paths: Paths, numbers: Numbers) -> None:
@@ -245,12 +247,12 @@ class Graph:
         used = kernels_closures.links(sources, targets, component, keys, returns)
         self._links = _Links.of_keys(keys[:used], self.count)
         if paths.seeds is paths.edges:
-            # Every node leads where its component does, but not to itself unless
-            # there is a way back.
+            # Every node reaches what its component reaches, but not itself unless it is
+            # on a cycle.
             self._is_alone = (returns == 0)[component]
 
     def _add_seeds(self, begins: Rows, ends: Rows) -> None:
-        """Have nodes lead where their seeds lead."""
+        """Make nodes reach what their seeds reach."""
         count = self.row.size
         seeds = _Links.of(begins, self._component[ends], count)
         sizes = np.diff(seeds.starts)
@@ -269,11 +271,11 @@ class Graph:
         self.count += more
 
     def side(self, places: Rows) -> Side:
-        """What the loops over pairs need to know of the nodes."""
+        """Return the node data for the loops over pairs."""
         return self.row, np.where(self._is_alone, places, np.int32(-1))
 
     def needed(self, sources: Rows) -> Flags:
-        """The rows that some sources need."""
+        """Return the rows that some sources need."""
         marks = np.zeros(self.count, np.uint8)
         rows = self.row[sources]
         marks[rows[rows >= 0]] = 1
@@ -283,9 +285,9 @@ class Graph:
     def reach(
         self, needed: Flags, places: Rows, first: int, width: int
     ) -> Reach | None:
-        """What all rows lead to, as far as it has a place; None if too much."""
+        """Return the bit rows, restricted to nodes with a place; None if too large."""
         room = min(max(MOST_WORDS, self.count), self.count * width)
-        # Memory that is never written is never really taken.
+        # Untouched pages cost nothing.
         reach = (
             np.empty(self.count + 1, np.int64),
             np.empty(room, np.int32),
@@ -299,7 +301,7 @@ class Graph:
         return reach if used >= 0 else None
 
     def leading_to(self, nodes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """The nodes with a seed that leads to one of some nodes."""
+        """Return the nodes with a seed that leads to one of some nodes."""
         marks = np.zeros(self.count, np.uint8)
         marks[self._component[nodes]] = 1
         kernels_closures.mark_backwards(*self._links, marks)
@@ -308,7 +310,7 @@ class Graph:
         return found
 
     def reached_from(self, nodes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """The nodes that one of some nodes can reach along edges, these included."""
+        """Return the nodes reachable along edges from some nodes, with these."""
         marks = np.zeros(self.count, np.uint8)
         marks[self._component[nodes]] = 1
         kernels_closures.mark_forwards(*self._links, marks)
@@ -317,7 +319,7 @@ class Graph:
 
 
 class Places:
-    """Which nodes somebody asks about, and their bits."""
+    """The requested target nodes, and their bits."""
 
     def __init__(self, columns: npt.NDArray[np.int64], count: int) -> None:
         self.columns = columns
@@ -325,7 +327,7 @@ class Places:
         self.of[columns] = np.arange(columns.size, dtype=np.int32)
 
     def turns(self, *parts: tuple[Graph, Flags]) -> Iterator[Turn]:
-        """The rows of graphs, for one range of places after the other."""
+        """Yield the rows of graphs, for one range of places after the other."""
         first, size = 0, self.columns.size
         width = (size + 63) // 64
         while first < size:
@@ -336,24 +338,24 @@ class Places:
                 yield Turn(first, width, rows)
                 first += 64 * width
             else:
-                # At a width of one there is always room.
+                # At a width of one, the rows always fit.
                 width = (width + 1) // 2
 
 
 # --------------------------------------------------------------------------- comparison
 
 PIECE = 1 << 20
-"""Pairs that are handed out at a time where they come in lists: they stay in cache."""
+"""Number of pairs per list, so that lists stay in the cache."""
 
 
 class Comparison:
-    """The pairs of one closure that another one does not have.
+    """The pairs of one closure that another one lacks.
 
     Args:
         paths: the closure.
-        less: the closure whose pairs are not wanted.
-        through: if given, only pairs with a path through one of these are needed; some
-            others may be among the results.
+        less: the closure whose pairs are excluded.
+        through: if not None, only pairs with a path through one of these are needed;
+            some others may be among the results.
     """
 
     def __init__(
@@ -378,19 +380,19 @@ class Comparison:
         self._places = Places(columns, self._numbers.size)
 
     def _sources_through(self, through: Paths) -> npt.NDArray[np.bool_]:
-        """Nodes with a seed that is changed, or leads to a changed edge."""
+        """Return nodes with a changed seed, or that lead to a changed edge."""
         near = self._graph.leading_to(self._nodes(through.edges.sources))
         return near | self._nodes(through.seeds.sources)
 
     def _nodes(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """For each node whether it is among some ids; others are left out."""
+        """Return a mask of the nodes of ids; ids without a node are ignored."""
         found = np.zeros(self._numbers.size, np.bool_)
         nodes = self._numbers.of(ids)
         found[nodes[nodes >= 0]] = True
         return found
 
     def keep_ends(self, first: int | None, last: int | None) -> None:
-        """Look only at pairs that begin with an id, or end with one."""
+        """Keep only pairs that begin with an id, or end with one."""
         ids = self._numbers.ids
         if first is not None:
             self._sources = self._sources[ids[self._sources] == first]
@@ -400,7 +402,7 @@ class Comparison:
             self._places = Places(columns, self._numbers.size)
 
     def _turns(self) -> Iterator[Turn]:
-        """The rows of both closures, for one range of places after the other."""
+        """Yield the rows of both closures, for one range of places after the other."""
         if not self._sources.size:
             return iter(())
         return self._places.turns(
@@ -408,11 +410,11 @@ class Comparison:
         )
 
     def size(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return sum(int(self._counted(turn).sum()) for turn in self._turns())
 
     def _counted(self, turn: Turn) -> npt.NDArray[np.int64]:
-        """For each source how many pairs there are."""
+        """Return the number of pairs for each source."""
         counts = np.empty(self._sources.size, np.int64)
         sides, ids = self._sides(turn), self._numbers.ids
 
@@ -425,7 +427,7 @@ class Comparison:
         return counts
 
     def _sides(self, turn: Turn) -> tuple[Side, Reach, Side, Reach]:
-        """What the loops over pairs need to know."""
+        """Return the data for the loops over pairs."""
         places, (reach, less_reach) = self._places.of, turn.rows
         return self._graph.side(places), reach, self._less.side(places), less_reach
 
@@ -435,10 +437,10 @@ class Comparison:
         return self._numbers.ids
 
     def keys(self, tell: Callable[[int], None] | None = None) -> Keys:
-        """The pairs as sorted keys.
+        """Return the pairs as sorted keys.
 
         Args:
-            tell: is told before they are written how many there are so far.
+            tell: receives the number of pairs so far, before they are written.
         """
         ids = self._numbers.ids
         parts = list(self._written(ids, ids[self._places.columns], tell))
@@ -448,7 +450,7 @@ class Comparison:
         return kernels.sort_keys(every, np.empty_like(every))
 
     def numbered(self) -> Iterator[Pairs]:
-        """The pairs in several lists, as numbers of nodes."""
+        """Yield the pairs in several lists, as numbers of nodes."""
         numbers = np.arange(self._numbers.size, dtype=np.uint32)
         for keys in self._written(numbers, self._places.columns.astype(np.uint32)):
             for start in range(0, keys.size, PIECE):
@@ -457,7 +459,7 @@ class Comparison:
     def _written(
         self, ids: Ids, ids_of_places: Ids, tell: Callable[[int], None] | None = None
     ) -> Iterator[Keys]:
-        """The pairs as keys, one list for each turn."""
+        """Yield the pairs as keys, one list for each turn."""
         total = 0
         for turn in self._turns():
             counts = self._counted(turn)
@@ -489,7 +491,7 @@ class Comparison:
 
 
 def has_pairs(paths: Paths, pairs: Pairs) -> npt.NDArray[np.bool_]:
-    """Which of some pairs a closure has."""
+    """Return which of some pairs a closure has."""
     marks = np.zeros(pairs.size, np.uint8)
     if not pairs.size or not paths.seeds.size:
         return marks.astype(np.bool_)

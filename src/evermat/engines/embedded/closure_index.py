@@ -1,13 +1,13 @@
-"""The graph of a closure, kept from one update to the next.
+"""The graph of a closure, stored between updates.
 
-Its entries are rows: of the facts that the closure starts from, and of its edges. A row
-gets an entry when it may belong to the graph for the first time, and keeps it. Whether
-it does is decided when a search meets it, from the row's status and counters, which are
-the state that a transaction takes back. So nothing here has to be undone when an update
-fails, is only planned, or is interrupted: the *invariant* is that each row that belongs
-to the graph has an entry, or is among the rows that are known to lack one.
+Its entries are rows: of the external facts of the closure, and of its edges. A row gets
+an entry when it may first belong to the graph, and keeps it. Whether it does belong is
+decided when a search visits it, from the row's status and counters, which a rollback
+restores. So nothing here has to be undone when an update fails, is only planned, or is
+interrupted: the *invariant* is that each row that belongs to the graph has an entry, or
+is among the rows that are known to lack one.
 
-Where rows are renumbered, or the store is replaced, the graph is built anew.
+If rows are renumbered, or the store is replaced, the graph is rebuilt.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class External(Facts):
-    """The facts of a pattern in a view that have a count, worked out when read.
+    """A view: the facts of a pattern in another view that have a count.
 
     Attributes:
-        is_certain: whether only nonrecursive counts are looked at.
+        is_certain: whether only nonrecursive counts are considered.
     """
 
     pattern: Pattern
@@ -55,11 +55,12 @@ class External(Facts):
 
 Term = tuple[Facts, bool | None]
 """A view, and which of its facts are meant: those with a nonrecursive count (True),
-with any count (False), or all."""
+those with any count (False), or all of them (None).
+"""
 
 
 def terms_of(facts: Facts, pattern: Pattern) -> list[Term] | None:
-    """A view of the facts of a pattern, as a union; None if it is too complicated."""
+    """Return a view of a pattern's facts as a union; None if it is too complicated."""
     match facts:
         case Union(left=left, right=right):
             first, second = terms_of(left, pattern), terms_of(right, pattern)
@@ -82,7 +83,7 @@ def terms_of(facts: Facts, pattern: Pattern) -> list[Term] | None:
 
 
 def _is_simple(facts: Facts) -> bool:
-    """Whether status bits tell what is in a view."""
+    """Return whether status bits decide which facts are in a view."""
     match facts:
         case Growing() | Stored() | SettledFacts():
             return True
@@ -93,7 +94,7 @@ def _is_simple(facts: Facts) -> bool:
 
 
 def _lies_within(pattern: Pattern, region: Region) -> bool | None:
-    """Whether all facts of a pattern lie in a region, or none; None if some may."""
+    """Return whether all facts of a pattern lie in a region; None if only some may."""
     if pattern.relation in region.relations:
         return True
     shapes = [shape for shape in region.shapes if shape.relation == pattern.relation]
@@ -120,22 +121,24 @@ def _constants(pattern: Pattern) -> dict[int, object]:
 # ---------------------------------------------------------------------------- the graph
 
 STALE = 1 << 16
-"""A graph is built anew when it has twice as many entries as then, and so many more."""
+"""A graph is rebuilt when it has more than twice as many entries as when it was built,
+plus this many.
+"""
 
 _LAST_SEARCH = 1 << 30
 
 SOURCES, TARGETS, FORWARDS, BACKWARDS, HOPPED, MORE = range(6)
-"""The marks that nodes can have at the same time."""
+"""The kinds of marks that nodes can have at the same time."""
 
 
 class EntrySet:
     """The rows of a relation that may be seeds, or edges, of a graph.
 
     Args:
-        relation: what they are rows of.
-        columns: where sources are, and where targets are.
-        fitting: chooses rows of the relation.
-        is_counted: whether only rows that have had a count are wanted.
+        relation: the relation.
+        columns: the columns of sources and of targets.
+        fitting: selects rows of the relation.
+        is_counted: whether only rows that have had a count get entries.
     """
 
     def __init__(
@@ -161,19 +164,19 @@ class EntrySet:
 
     @property
     def arrays(self) -> Entries:
-        """What the compiled loops read."""
+        """The arrays that the compiled loops read."""
         return self.heads, self.nexts, self.ends, self.rows
 
     @property
     def is_current(self) -> bool:
-        """Whether the rows have the numbers that they had."""
+        """Whether rows keep their numbers, and all raised counts were received."""
         if self.relation.numbering != self._numbering:
             return False
         is_heard = not self.is_counted or self in self.relation.raised_for
         return is_heard or not self._covered
 
     def missing(self) -> Rows:
-        """The rows that may lack an entry, which they are about to get."""
+        """Return the rows that may lack an entry, and record that they get one."""
         relation = self.relation
         if not self.is_counted:
             first, self._covered = self._covered, relation.count
@@ -191,11 +194,11 @@ class EntrySet:
         return self.fitting(rows)
 
     def leave(self) -> None:
-        """Be told of no more rows."""
+        """Stop receiving rows."""
         self.relation.raised_for.pop(self, None)
 
     def reserve(self, nodes: int, more: int) -> None:
-        """Have room for so many nodes, and so many more entries."""
+        """Reserve capacity for `nodes` nodes, and `more` additional entries."""
         if nodes > self.heads.shape[1]:
             heads = np.full((2, nodes), -1, np.int32)
             heads[:, : self.heads.shape[1]] = self.heads
@@ -211,7 +214,7 @@ class EntrySet:
             self.ends = _wider(self.ends, size)
 
     def add(self, rows: Rows, ids: Ids, slots: Rows, sizes: Places) -> None:
-        """Give entries to rows; there is room for them."""
+        """Add entries for rows; there is capacity for them."""
         table = self.relation.table
         sources, targets = (table[at, rows] for at in self.columns)
         self.count = kernels.add_entries(
@@ -227,14 +230,14 @@ class EntrySet:
         )
 
     def pairs(self, chosen: Rows) -> tuple[Ids, Ids]:
-        """The sources and targets of entries."""
+        """Return the sources and targets of entries."""
         table, rows = self.relation.table, self.rows[chosen]
         first, second = self.columns
         return table[first, rows], table[second, rows]
 
 
 class ClosureIndex:
-    """See the module's docstring.
+    """The graph of a closure; see the module's docstring.
 
     Attributes:
         seeds, edges: the entries; the same where a closure is transitive.
@@ -273,19 +276,19 @@ class ClosureIndex:
 
     @property
     def is_current(self) -> bool:
-        """Whether the graph need not be built anew."""
+        """Whether the graph need not be rebuilt."""
         if not self._is_whole or not all(each.is_current for each in self.sets):
             return False
         return self._built < 0 or self.count <= 2 * self._built + STALE
 
     def leave(self) -> None:
-        """Be told of no more rows."""
+        """Stop receiving rows."""
         for each in self.sets:
             each.leave()
 
     def catch_up(self) -> None:
-        """Give entries to all rows that lack one."""
-        self._is_whole = False  # unless all goes well
+        """Add entries for all rows that lack one."""
+        self._is_whole = False  # until this has succeeded
         for each in self.sets:
             self._add(each, each.missing())
         if self._built < 0:
@@ -293,7 +296,7 @@ class ClosureIndex:
         self._is_whole = True
 
     def add(self, entries: EntrySet, rows: Rows) -> None:
-        """Give entries to some rows that may have had no count before."""
+        """Add entries for rows that may have had no count before."""
         self._is_whole = False
         self._add(entries, rows)
         self._is_whole = True
@@ -318,7 +321,7 @@ class ClosureIndex:
         self._marks = []
 
     def nodes(self, ids: Ids) -> Rows:
-        """The nodes of constants, -1 for those that have none."""
+        """Return the nodes of constants, -1 for those that have none."""
         nodes: Rows = np.empty(ids.size, np.int32)
         if self.ids.size:
             ids = np.require(ids, requirements=["C", "W"])
@@ -328,10 +331,10 @@ class ClosureIndex:
         return nodes
 
     def marks(self, which: int) -> Marks:
-        """Marks of nodes, and room to list them."""
+        """Return the marks of nodes, and a list to collect marked nodes."""
         if not self._marks:
             self._search = 0
-            # Memory that is never written is never really taken.
+            # Untouched pages cost nothing.
             self._marks = [
                 (np.zeros(self.ids.size, np.int32), np.empty(self.ids.size, np.int32))
                 for _ in range(MORE + 1)
@@ -339,7 +342,7 @@ class ClosureIndex:
         return self._marks[which]
 
     def searches(self, count: int) -> int:
-        """Numbers for some searches, the first of them."""
+        """Reserve `count` numbers of searches; return the first of them."""
         if self._search + count > _LAST_SEARCH:
             self._marks = []
         self.marks(SOURCES)
@@ -349,7 +352,7 @@ class ClosureIndex:
 
 
 def entry_columns(closure: Closure, pattern: Pattern) -> tuple[int, int]:
-    """Where sources and targets are, as paths of a closure are walked along."""
+    """Return the columns of sources and targets, in the direction of the closure."""
     columns = pattern.operands.index(Column(0)), pattern.operands.index(Column(1))
     if closure.kind is ClosureKind.RIGHT_LINEAR:
         return columns[1], columns[0]

@@ -1,21 +1,21 @@
-"""Bounded searches in the graph of a closure: what a few changed facts lead to.
+"""Bounded searches in the graph of a closure, for the consequences of a few changes.
 
-`ClosureIndexes` has the graphs and finds the one to search in.
+`ClosureIndexes` stores the graphs and finds the one to search in.
 
-The pairs that one graph has and a smaller one has not are all on paths through changed
-entries (*u*, *v*). Their sources lead to some *u*, and their targets are reached from
-some *v*: two searches, one back from all *u*, one on from all *v*. Then
+The pairs that one graph has and a smaller one lacks all have paths through changed
+entries (*u*, *v*). Their sources reach some *u*, and their targets are reached from
+some *v*: two searches, one backwards from all *u*, one forwards from all *v*. Then
 
-1. a changed entry is left out if the smaller graph has a path from *u* to *v* anyway:
-   no pair needs it (both ends are searched from, so this costs what the smaller does);
-2. where there are few sources, or few targets, both graphs are walked through from
-   each of the fewer, and what is found is compared;
-3. else all entries are gathered that the sources lead to, or all that lead to the
-   targets, whichever are found at less cost. No path between a source and a target has
-   any other entry, so comparing the small graphs is comparing the large ones.
+1. a changed entry is skipped if the smaller graph has a path from *u* to *v* anyway: no
+pair needs it (the search is bidirectional, so its cost is that of the smaller side);
+2. if there are few sources, or few targets, both graphs are traversed from each of the
+fewer, and the results are compared;
+3. otherwise all entries reachable from the sources are gathered, or all that lead to
+the targets, whichever costs less. No path between a source and a target has any other
+entry, so comparing the gathered graphs compares the full ones.
 
-Each search has a cost limit, in entries looked at: a share of all entries. A search
-that reaches it says so, and the graphs are compared as a whole.
+Each search has a cost limit, in entries visited: a share of all entries. If a search
+exceeds it, the caller compares the full graphs.
 """
 
 from __future__ import annotations
@@ -74,40 +74,41 @@ if TYPE_CHECKING:
     Constants = Callable[[Pattern], Mapping[int, int]]
 
 SHARE = 4
-"""A search may look at one entry in so many."""
+"""A search may visit one entry in this many."""
 
 LEAST = 1 << 12
-"""It may always look at so many."""
+"""A search may always visit this many entries."""
 
 FEW_CHANGES = 16
-"""Up to this many changed entries are tried one by one whether they are needed; more
-are only where they are one in `SHARE_OF_CHANGES` entries."""
+"""Up to this many changed entries are each tested for whether they are needed; more are
+allowed only if they are one in `SHARE_OF_CHANGES` entries.
+"""
 
 SHARE_OF_CHANGES = 64
 
 TRIED = 1 << 10
-"""Entries that are looked at to find out whether a changed one is needed."""
+"""Cost limit for testing whether a changed entry is needed, in entries."""
 
 WALKED = 1 << 16
-"""Entries that are looked at where graphs are walked through from each source."""
+"""Cost limit for traversing graphs from each source, in entries."""
 
 REMEMBERED = 1 << 14
-"""Entries that are looked at to find those by which two graphs can differ."""
+"""Cost limit for finding the entries by which two graphs can differ, in entries."""
 
 MOST_PAIRS = 1 << 15
-"""Pairs that walking through graphs may find."""
+"""The largest number of pairs found by traversing graphs."""
 
 BOTH_WAYS = kernels.BOTH_WAYS
 
 ALL, LESS, EITHER = 1, 2, 3
-"""Graphs to walk through, as bits."""
+"""Graphs to traverse, as bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """The entries that two graphs differ in, or some of them, by ids.
+    """The entries in which two graphs differ, or some of them, by ids.
 
-    Where paths begin with what they go on with, both are the same.
+    If seeds and edges are the same facts, both attributes are the same object.
     """
 
     seeds: Pairs
@@ -115,16 +116,16 @@ class Changes:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of entries."""
         return self.seeds.size + (0 if self.edges is self.seeds else self.edges.size)
 
 
 class Search:
-    """Searches in two graphs that have their entries from one index.
+    """A search in two graphs whose entries are in one index.
 
     Args:
         index: the entries.
-        seeds, edges: the same with what tells which graph they belong to.
+        seeds, edges: the same, with the data that decides which graph they belong to.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Search:
     # ------------------------------------------------------------------ single pairs
 
     def has_pairs(self, pairs: Pairs) -> npt.NDArray[np.bool_] | None:
-        """Which pairs the first graph has; None if that costs too much."""
+        """Return which pairs the first graph has; None if that costs too much."""
         found = np.zeros(pairs.size, np.bool_)
         cost = self._cost(self._limit)
         nodes = [self._index.nodes(ids).tolist() for ids in pairs]
@@ -211,9 +212,9 @@ class Search:
     # -------------------------------------------------------------------- comparison
 
     def compare(self, changes: Changes) -> Keys | None:
-        """Pairs that the first graph has and the second has not, as sorted keys.
+        """Return pairs that the first graph has and the second lacks, as sorted keys.
 
-        All of those with a path through a change are among them. None if the search
+        They include all such pairs with a path through a change. None if the search
         costs too much.
         """
         ends = self._ends(changes)
@@ -233,13 +234,13 @@ class Search:
     def differing(
         self, removed: Changes, added: Changes
     ) -> list[tuple[Pairs, Pairs]] | None:
-        """Seeds and edges of both graphs that tell in which pairs they differ.
+        """Return seeds and edges of both graphs that determine their difference.
 
-        None if that costs too much; to remember both graphs costs little.
+        None if that costs too much; remembering both graphs is cheap.
 
         Args:
-            removed: entries of the first graph that the second has not.
-            added: entries of the second graph that the first has not.
+            removed: entries of the first graph that the second lacks.
+            added: entries of the second graph that the first lacks.
         """
         self._limit = min(self._limit, REMEMBERED)
         if not self._are_needed(removed, LESS) and not self._are_needed(added, ALL):
@@ -256,7 +257,7 @@ class Search:
         ]
 
     def _are_needed(self, changes: Changes, graphs: int) -> bool:
-        """Whether a graph may lack a path for one of some changed entries."""
+        """Return whether a graph may lack a path that replaces a changed entry."""
         seeds, edges = self._changed_nodes(changes)
         if seeds.shape[1] + edges.shape[1] > FEW_CHANGES:
             return True
@@ -264,7 +265,7 @@ class Search:
         return bool(needed or self._needed(edges, graphs, is_edge=True).size)
 
     def _ends(self, changes: Changes, graphs: int = ALL) -> tuple[Rows, Rows] | None:
-        """All nodes that lead to a change, and all that one leads to."""
+        """Return all nodes that lead to a change, and all nodes reached from one."""
         index, cost = self._index, self._cost(self._limit)
         seeds, edges = self._changed_nodes(changes)
         if seeds.shape[1] + edges.shape[1] > self._most_changes:
@@ -288,13 +289,13 @@ class Search:
     def _starts(
         self, seeds: npt.NDArray[np.int32], edges: npt.NDArray[np.int32]
     ) -> tuple[Rows, Rows]:
-        """Where to search back from along edges, and where to search on from."""
+        """Return where to search backwards from, and where to search forwards."""
         index = self._index
         begins, ends = [edges[0]], [edges[1], seeds[1]]
         if index.is_one_set:
             begins.append(seeds[0])
         for at in (0, 1):
-            if index.loops & 1 << at:  # pairs of a constant with itself
+            if index.loops & 1 << at:  # loops
                 begins.append(seeds[at])
                 ends.append(seeds[at])
         if index.side == BOTH_WAYS:
@@ -308,21 +309,21 @@ class Search:
     def _changed_nodes(
         self, changes: Changes
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """The nodes of changed seeds, and those of edges if they are others."""
+        """Return the nodes of changed seeds, and those of distinct edges."""
         seeds = self._nodes_of(changes.seeds)
         if self._index.is_one_set:
             return seeds, seeds[:, :0]
         return seeds, self._nodes_of(changes.edges)
 
     def _nodes_of(self, pairs: Pairs) -> npt.NDArray[np.int32]:
-        """The nodes of changed entries, those left out that no graph has."""
+        """Return the nodes of changed entries, without those that no graph has."""
         nodes = np.stack([self._index.nodes(ids) for ids in pairs])
         return nodes[:, (nodes >= 0).all(axis=0)]
 
     def _needed(
         self, nodes: npt.NDArray[np.int32], graphs: int, *, is_edge: bool
     ) -> npt.NDArray[np.int32]:
-        """The changed entries that a graph has no path instead of, as far as known."""
+        """Return the changed entries without a known replacement path."""
         keep = [
             self._leads_to(first, second, graphs, self._cost(TRIED), edges=is_edge) <= 0
             for first, second in nodes.T.tolist()
@@ -330,7 +331,7 @@ class Search:
         return nodes[:, keep]
 
     def _walked(self, sources: Rows, targets: Rows) -> Keys | None:
-        """The pairs, by walking from each source, or back from each target."""
+        """Return the pairs, by searching from each source, or back from each target."""
         index = self._index
         is_backwards = targets.size < sources.size
         starts = targets if is_backwards else sources
@@ -361,7 +362,7 @@ class Search:
         return None if found < 0 else keys[:found].copy()
 
     def _gathered(self, sources: Rows, targets: Rows) -> list[Gathered] | None:
-        """The entries that sources lead to, or that lead to targets."""
+        """Return the entries reachable from sources, or those that lead to targets."""
         limit = LEAST
         while True:
             limit = min(limit, self._limit)
@@ -423,7 +424,7 @@ class Search:
         return Comparison(every, less, paths_of(self._closure, seeds, edges)).keys()
 
     def _as_given(self, parts: Iterable[Pairs]) -> tuple[Pairs, Pairs]:
-        """Seeds and edges as the closure has them, which may walk backwards."""
+        """Return seeds and edges in the closure's own direction."""
         pairs = list(parts)
         if self._closure.kind is ClosureKind.RIGHT_LINEAR:
             pairs = [each.flipped() for each in pairs]
@@ -437,7 +438,7 @@ class Search:
     def _reached(
         self, start: Rows, which: int, graphs: int, cost: Places
     ) -> Rows | None:
-        """The nodes that one node has pairs with."""
+        """Return the nodes that one node has pairs with."""
         nodes = self._hop(start, which, 0, graphs, cost)
         if nodes is None:
             return None
@@ -446,7 +447,7 @@ class Search:
     def _leading(
         self, start: Rows, which: int, graphs: int, cost: Places
     ) -> Rows | None:
-        """The nodes that have pairs with one node."""
+        """Return the nodes that have pairs with one node."""
         nodes = self._spread(start, which, 1, graphs, cost)
         return None if nodes is None else self._hop(nodes, which, 1, graphs, cost)
 
@@ -462,7 +463,7 @@ class Search:
     def _spread(
         self, nodes: Rows, which: int, side: int, graphs: int, cost: Places
     ) -> Rows | None:
-        """The nodes, and all that edges lead to, or back from for side 1."""
+        """Return the nodes, and all reached along edges, or backwards for side 1."""
         marked, search = self._marked(nodes, which)
         side = BOTH_WAYS if self._index.side else side
         found = kernels.spread(
@@ -485,7 +486,7 @@ class Search:
         cost: Places,
         also: Rows | None = None,
     ) -> Rows | None:
-        """Where the seeds of nodes lead to, or come from, and some others."""
+        """Return the nodes at the other ends of the seeds of nodes, and `also`."""
         marked, search = self._marked(
             np.empty(0, np.int32) if also is None else also, which
         )
@@ -513,7 +514,7 @@ class Gathered:
     graphs: npt.NDArray[np.uint8]
 
     def pairs(self, graph: int) -> Pairs:
-        """The entries of a graph, as pairs of ids."""
+        """Return the entries of a graph, as pairs of ids."""
         return Pairs(*self.entries.pairs(self.chosen[(self.graphs & graph) != 0]))
 
 
@@ -530,13 +531,13 @@ MOST_BITS = 4
 """Status bits that a search may need."""
 
 MOST_ENTRIES = 1 << 23
-"""Rows that entries are made for; an entry takes 28 bytes, and a node 60."""
+"""Largest number of rows to build entries for; an entry takes 28 bytes, a node 60."""
 
 _NEEDS = {None: NO_COUNT, False: ANY_COUNT, True: NONRECURSIVE_COUNT}
 
 
 class ClosureIndexes:
-    """The graphs of a store, as far as searches have asked for them.
+    """The graphs of a store, built when a search needs them.
 
     A closure can have two: one of the facts with a count, and one of all facts.
     """
@@ -548,7 +549,7 @@ class ClosureIndexes:
 
     @property
     def has_any(self) -> bool:
-        """Whether a graph is kept."""
+        """Whether a graph is stored."""
         return bool(self._indexes)
 
     @contextmanager
@@ -559,15 +560,15 @@ class ClosureIndexes:
         changes: int,
         constants: Constants,
     ) -> Iterator[Search | None]:
-        """A search in the graphs of two views, None if that is not worth it.
+        """Yield a search in the graphs of two views, or None if it is not worthwhile.
 
-        Settled facts have status bits as long as the block lasts.
+        Settled facts have status bits while the block lasts.
 
         Args:
-            closure: what the graphs are for.
-            views: the facts of both.
-            changes: how many entries they differ in, as far as that matters.
-            constants: the ids that a pattern has, by position.
+            closure: the closure of the graphs.
+            views: the facts of both graphs.
+            changes: the number of entries they differ in, as far as that matters.
+            constants: the ids of a pattern's constants, by position.
         """
         terms = self._terms(closure, *views)
         index = None
@@ -588,7 +589,7 @@ class ClosureIndexes:
     def _terms(
         self, closure: Closure, facts: Facts, less: Facts | None
     ) -> list[Terms] | None:
-        """What seeds, and edges if they are others, belong to either graph."""
+        """Return the views of seeds, and of distinct edges, for both graphs."""
         if closure.kind is ClosureKind.PLAIN:
             return None
         found = []
@@ -609,7 +610,7 @@ class ClosureIndexes:
         changes: int,
         constants: Constants,
     ) -> ClosureIndex | None:
-        """The index for some views; None if it is not worth making one."""
+        """Return the index for some views; None if it is not worth building one."""
         is_counted = not any(
             which is None and not isinstance(view, Settled)
             for some in terms[0]
@@ -623,7 +624,7 @@ class ClosureIndexes:
                 return index
             index.leave()
             del self._indexes[key]
-        # A closure can have many times more facts than it starts from.
+        # A closure can have many times more facts than external facts.
         size = sum(
             min(relation.alive, relation.counted_until)
             if is_counted and pattern is closure.pattern
@@ -645,7 +646,7 @@ class ClosureIndexes:
         return index
 
     def _part(self, entries: EntrySet, terms: Terms, marker: Marker) -> Part:
-        """What the compiled loops know of entries."""
+        """Return the entries and visibility data for the compiled loops."""
         sets, relation = self._sets, entries.relation
         codes: dict[int, Code] = {}
         for some, place in zip(terms, (0, 3), strict=True):
@@ -656,7 +657,7 @@ class ClosureIndexes:
                     known = codes.get(need)
                     codes[need] = code if known is None else ("|", known, code)
         table = sets.classified(codes)
-        # Where no count is asked for, none is looked at.
+        # Counters are read only if some view depends on them.
         first = second = NO_ROWS
         if any(number & ~(NO_COUNT | NO_COUNT << 3) for number in codes):
             first, second = relation.counter(NONRECURSIVE), relation.counter(RECURSIVE)
@@ -664,14 +665,14 @@ class ClosureIndexes:
 
 
 def _patterns(closure: Closure) -> tuple[Pattern, ...]:
-    """What seeds are, and edges if they are something else."""
+    """Return the pattern of seeds, and that of edges if it is a different one."""
     if closure.edges is None:
         return (closure.pattern,)
     return closure.pattern, closure.edges
 
 
 def _add_settled(index: ClosureIndex, terms: list[Terms]) -> None:
-    """Have entries for settled facts, whether they have a count or not."""
+    """Add entries for settled facts, whether they have a count or not."""
     for entries, (every, fewer) in zip(index.sets, terms, strict=True):
         for view, which in (*every, *fewer):
             if entries.is_counted and which is None:

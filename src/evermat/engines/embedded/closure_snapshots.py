@@ -1,4 +1,4 @@
-"""Closures that can be read long after the facts that they start from have changed."""
+"""Closure snapshots, which can be read after the facts of a closure have changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathsSnapshot:
-    """A closure, held by what tells which rows it starts from."""
+    """A snapshot of a closure: functions that find its external facts and edges."""
 
     dictionary: Dictionary
     closure: Closure
@@ -43,26 +43,26 @@ class PathsSnapshot:
 
     @cached_property
     def paths(self) -> Paths:
-        """What the closure is made of."""
+        """The seeds and edges of the closure's paths."""
         return paths_of(self.closure, self.external(), self.edges())
 
     def paths_beside(self, other: PathsSnapshot) -> Paths:
-        """The same, walking as another closure does."""
+        """Return the paths in the direction of another closure."""
         mine = self.closure.kind is ClosureKind.RIGHT_LINEAR
         theirs = other.closure.kind is ClosureKind.RIGHT_LINEAR
         if mine == theirs:
             return self.paths
-        # One of the two walks backwards: the pairs are turned, one by one.
+        # One of the two walks backwards: its pairs are flipped one by one.
         pairs = pairs_of(Comparison(self.paths).keys()).flipped()
         return Paths(pairs, NO_PAIRS)
 
     def minus(self, other: ClosureSnapshot | None) -> Snapshot:
-        """What the closure has and another one has not."""
+        """Return the facts that this closure has and another one lacks."""
         return LazyCopy(self, other if isinstance(other, PathsSnapshot) else None)
 
 
 class _Terms:
-    """A column of terms, to be taken from again and again."""
+    """A column of terms from which many selections are taken."""
 
     def __init__(self, terms: pa.StructArray) -> None:
         self._kinds: Flags = terms.field(0).to_numpy(zero_copy_only=False)
@@ -73,7 +73,7 @@ class _Terms:
         self._texts: Flags = np.frombuffer(data or b"", np.uint8)
 
     def take(self, numbers: Ids) -> pa.StructArray:
-        """The terms with some numbers."""
+        """Return the terms with some numbers."""
         offsets = np.empty(numbers.size + 1, np.int32)
         size = kernels_closures.text_offsets(numbers, self._ends, offsets)
         texts = np.empty(size, np.uint8)
@@ -85,7 +85,7 @@ class _Terms:
 
 
 class LazyCopy:
-    """A copy of facts that is written out only when it is read."""
+    """A snapshot of closure facts that is expanded when it is read."""
 
     def __init__(self, captured: PathsSnapshot, less: PathsSnapshot | None) -> None:
         self._captured = captured
@@ -101,15 +101,15 @@ class LazyCopy:
         return Comparison(captured.paths, without)
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         name = self._captured.closure.pattern.relation
         return {name: self._size} if self._size else {}
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         captured = self._captured
         comparison = self._compare()
-        # Few constants make many facts: each is looked up once.
+        # Few constants occur in many facts: each is decoded once.
         terms = _Terms(captured.dictionary.decode(comparison.nodes))
         pieces = [self._columns(terms, pairs) for pairs in comparison.numbered()]
         if not pieces:
@@ -119,7 +119,7 @@ class LazyCopy:
         return pa.table(columns, names=[str(at) for at in range(len(columns))])
 
     def _columns(self, terms: _Terms, pairs: Pairs) -> list[pa.StructArray]:
-        """The columns of some rows, from the terms of all nodes."""
+        """Return the columns of some rows, given the terms of all nodes."""
         captured = self._captured
         if captured.closure.kind is ClosureKind.RIGHT_LINEAR:
             pairs = pairs.flipped()

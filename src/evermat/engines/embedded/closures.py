@@ -63,7 +63,7 @@ class Closer:
         self._monitor = monitor
 
     def _tell(self, closure: Closure, pairs: int = 0) -> None:
-        """Let the monitor know how many pairs are about to be written at least."""
+        """Report a lower bound of the number of facts about to be written."""
         if self._monitor is None:
             return
         pattern = closure.pattern
@@ -76,7 +76,7 @@ class Closer:
     # ------------------------------------------------------------------- operators
 
     def counted(self, pattern: Pattern) -> Settled:
-        """The facts of a pattern of which one of the two counts is above zero."""
+        """Return the facts of a pattern with at least one count above zero."""
         name = pattern.relation
         relation = self._store.relations.get(name)
         if relation is None:
@@ -105,7 +105,7 @@ class Closer:
         through: SettledFacts | None,
         only: Pattern | None,
     ) -> Settled:
-        """The closure of facts, without the closure of other facts."""
+        """Return the closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
             return Settled({})
         keys = self._nearby(closure, facts, without, through, only)
@@ -138,7 +138,7 @@ class Closer:
         return Copy(self._dictionary, {"": np.stack(columns)}).read("")
 
     def _ends(self, closure: Closure, only: Pattern) -> tuple[int | None, int | None]:
-        """The constants that a pattern wants where paths begin and end."""
+        """Return the constants required where paths begin and end."""
         constants = self._constants(only)
         operands = closure.pattern.operands
         first = constants.get(operands.index(Column(0)))
@@ -147,7 +147,7 @@ class Closer:
         return (last, first) if is_backwards else (first, last)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that are in the closure of facts."""
         pattern = closure.pattern
         name = pattern.relation
         relation = self._store.relations[name]
@@ -165,7 +165,7 @@ class Closer:
         return Settled({name: rows[has]})
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> PathsSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Return a closure snapshot, which can be read after the facts have changed."""
         constants = self._constants(closure.pattern)
         external = self._remembered(closure.pattern, facts)
         edges = self._remembered(closure.edges, facts)
@@ -179,7 +179,7 @@ class Closer:
         lost: SettledFacts,
         gained: SettledFacts,
     ) -> tuple[PathsSnapshot, PathsSnapshot]:
-        """The closures of two views, as far as they can differ."""
+        """Return snapshots of two views' closures, as far as they can differ."""
         if closure.kind is ClosureKind.PLAIN:
             pairs = [self._pairs(closure.pattern, each) for each in (lost, gained)]
             parts = [(each, NO_PAIRS) for each in pairs]
@@ -203,11 +203,11 @@ class Closer:
         return captured(*parts[0]), captured(*parts[1])
 
     def _remembered(self, pattern: Pattern | None, facts: Facts) -> Callable[[], Pairs]:
-        """Finds what `_pairs` would find now, at any time."""
+        """Return a function that finds what `_pairs` would find now."""
         name = "" if pattern is None else pattern.relation
         if pattern is None or name not in self._store.relations:
             return lambda: NO_PAIRS
-        # What a row holds never changes.
+        # The ids of a row never change.
         table = self._store.relations[name].table
         if self._constants(pattern):
             rows = self._rows(pattern, facts)
@@ -218,7 +218,7 @@ class Closer:
     # ------------------------------------------------------------- bounded searches
 
     def external(self, pattern: Pattern, facts: Facts, *, is_certain: bool) -> External:
-        """The facts of a pattern in a view that have a count above zero."""
+        """Return the facts of a pattern in a view that have a count above zero."""
         return External(pattern, facts, is_certain)
 
     def _nearby(
@@ -229,7 +229,7 @@ class Closer:
         through: SettledFacts | None,
         only: Pattern | None,
     ) -> Keys | None:
-        """The pairs of `close`, where a search finds them at little cost."""
+        """Return the pairs of `close`, if a bounded search finds them."""
         if only is None and without is not None and through is not None:
             return self._near_changes(closure, facts, without, through)
         if only is not None and without is None and through is None:
@@ -256,7 +256,7 @@ class Closer:
             return None if search is None else search.pairs_at(first=first, last=last)
 
     def _changes(self, closure: Closure, facts: SettledFacts) -> Changes:
-        """Changed facts as entries of the graph of a closure."""
+        """Return changed facts as entries of the graph of a closure."""
         seeds = self._pairs(closure.pattern, facts)
         edges = seeds if closure.edges is None else self._pairs(closure.edges, facts)
         if closure.kind is ClosureKind.RIGHT_LINEAR:
@@ -283,10 +283,10 @@ class Closer:
         return _columns(pattern, relation.table, self._rows(pattern, facts))
 
     def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
-        """The rows of a view that a pattern fits.
+        """Return the rows of a view that match a pattern.
 
-        Stored parts are walked through only where the view lets facts of the relation
-        come from them.
+        Stored parts are scanned only where the view can get facts of the relation from
+        them.
         """
         sets, name = self._store.sets, pattern.relation
         if not self._constants(pattern) and sets.is_marked(facts):
@@ -310,7 +310,7 @@ class Closer:
         return self._stored_rows(pattern, facts)
 
     def _stored_rows(self, pattern: Pattern, facts: Facts) -> Rows:
-        """The rows of a view of stored sets that a pattern fits."""
+        """Return the rows of a view of stored sets that match a pattern."""
         sets, name = self._store.sets, pattern.relation
         matching = self._matching(pattern, self._store.relations[name])
         if matching is None:
@@ -335,7 +335,7 @@ class Closer:
         )(rows)
 
     def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
-        """All rows that have the constants of a pattern, None if it has none."""
+        """Return all rows with the constants of a pattern, None if it has none."""
         constants = self._constants(pattern)
         if not constants:
             return None
@@ -351,7 +351,7 @@ class Closer:
         return self._fitting(pattern, rows)
 
     def _settled(self, closure: Closure, keys: Keys) -> Settled:
-        """Pairs as facts, which get rows if they have none."""
+        """Return pairs as facts, appending rows for those that have none."""
         pattern = closure.pattern
         relation = self._store.relations[pattern.relation]
         keys = _in_order(closure, keys)
@@ -374,21 +374,21 @@ class Closer:
 
 
 def _united(left: Rows, right: Rows) -> Rows:
-    """The rows of both; a pair that comes twice does no harm to a graph."""
+    """Return the rows of both; duplicates do no harm in a graph."""
     if not left.size or not right.size:
         return left if left.size else right
     return np.concatenate([left, right])
 
 
 def _columns(pattern: Pattern, table: Ids, rows: Rows) -> Pairs:
-    """The source and the target of each row."""
+    """Return the source and the target of each row."""
     first = pattern.operands.index(Column(0))
     second = pattern.operands.index(Column(1))
     return Pairs(table[first, rows], table[second, rows])
 
 
 def _in_order(closure: Closure, keys: Keys) -> Keys:
-    """Keys of pairs as keys of the pattern's two columns in order of position."""
+    """Return keys of pairs as keys of the pattern's columns in order of position."""
     operands = closure.pattern.operands
     is_turned = operands.index(Column(0)) > operands.index(Column(1))
     if is_turned != (closure.kind is ClosureKind.RIGHT_LINEAR):
@@ -398,7 +398,7 @@ def _in_order(closure: Closure, keys: Keys) -> Keys:
 
 
 def _table(pattern: Pattern, constants: Mapping[int, int], keys: Keys) -> Ids:
-    """The rows of a pattern, by column, from the keys of its two columns."""
+    """Return the rows of a pattern, by column, from the keys of its two columns."""
     pairs = iter(pairs_of(keys))
     table = np.empty((len(pattern.operands), keys.size), np.uint32)
     for at in range(len(pattern.operands)):

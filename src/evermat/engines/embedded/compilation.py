@@ -1,8 +1,8 @@
-"""Compiles all kernels in processes of their own, one on each core.
+"""Compiles all kernels in separate processes, one on each core.
 
-What is compiled and why is said on the standard error stream before it begins, since it
-takes most of a minute. Each unit is kept by its own key as well: when one file with
-kernels changes, those that do not import it need not be compiled again.
+A message on standard error says in advance what is compiled and why, since it takes
+most of a minute. Each unit is also cached by its own key: when one file with kernels
+changes, units that do not import it are not compiled again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _STEP = 0.2
-"""Seconds between looks at interrupts and at other processes."""
+"""Seconds between checks for interrupts and for other processes."""
 
 _LAST_LINES = 30
-"""How much of what a compiler wrote is part of an error."""
+"""Number of lines of a compiler's output that are quoted in an error."""
 
 
 class CompilationError(EvermatError):
@@ -39,7 +39,7 @@ class CompilationError(EvermatError):
 
 
 def compile_units(folder: Path, processor: str, features: str) -> dict[str, bytes]:
-    """The object code of all units for a processor, by way of files in a folder."""
+    """Return the object code of all units for a processor, cached in a folder."""
     made_for = (processor, features, _version_of("numba"), _version_of("llvmlite"))
     files = {
         unit: folder / f"kernels-{_short(key_of_unit(unit, *made_for))}.o"
@@ -74,14 +74,14 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
                 check()
                 time.sleep(_STEP)
             except OSError:
-                break  # no locks here: at worst, both compile
+                break  # no file locks here: at worst, both compile
         yield
 
 
 def _compile(
     missing: list[str], files: dict[str, Path], processor: str, features: str
 ) -> None:
-    """Have units compiled, the largest ones first."""
+    """Compile units, the largest ones first."""
     start = time.monotonic()
     missing.sort(key=lambda unit: -units()[unit].stat().st_size)
     cores = _core_count()
@@ -95,7 +95,7 @@ def _compile(
 
 
 class _Crew:
-    """Processes that compile units, each one after another."""
+    """A pool of processes that compile one unit after another."""
 
     def __init__(
         self, missing: list[str], files: dict[str, Path], environment: dict[str, str]
@@ -131,13 +131,13 @@ class _Crew:
             )
 
     def _show_progress(self, text: str | None = None) -> None:
-        """Write on a terminal how far this is, over what was written before."""
+        """Write the progress to a terminal, over the previous line."""
         if sys.stderr.isatty():
             shown = text if text is not None else f"{self._done} of {len(self._files)}"
             print(f"\r\033[K{shown}", end="", file=sys.stderr, flush=True)  # noqa: T201
 
     def _lead(self) -> None:
-        """Give units to one process, until there are no more."""
+        """Assign units to one process until there are none left."""
         with subprocess.Popen(  # noqa: S603  our own module
             [sys.executable, "-m", f"{PACKAGE}.compiler"],
             env=self._environment,
@@ -157,7 +157,7 @@ class _Crew:
             process.communicate()
 
     def _is_compiled(self, process: subprocess.Popen[str], unit: str) -> bool:
-        """Have one unit compiled."""
+        """Compile one unit; return whether it succeeded."""
         if process.stdin is None or process.stdout is None or process.stderr is None:
             return False
         try:
@@ -174,7 +174,7 @@ class _Crew:
 
 
 def _environment(processor: str, features: str) -> dict[str, str]:
-    """The settings of processes that compile for a processor."""
+    """Return the environment of processes that compile for a processor."""
     root = HERE.parents[len(PACKAGE.split(".")) - 2].parent
     paths = [str(root), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return {
@@ -186,7 +186,7 @@ def _environment(processor: str, features: str) -> dict[str, str]:
 
 
 def _estimate(missing: list[str], cores: int) -> int:
-    """About how many seconds compiling takes, by the sizes of the files."""
+    """Estimate the seconds that compiling takes, from the sizes of the files."""
     size = sum(units()[unit].stat().st_size for unit in missing)
     return 5 + size // (4_000 * cores)
 
@@ -198,7 +198,7 @@ def _core_count() -> int:
 
 
 def _read(file: Path) -> bytes | None:
-    """Object code that was written before, if it is whole."""
+    """Return object code that was written before, if it is intact."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -215,7 +215,7 @@ def _written(unit: str, file: Path) -> bytes:
 
 
 def _forget_others(folder: Path, current: set[Path]) -> None:
-    """Remove what was made of earlier sources, a season after it was made."""
+    """Remove code of earlier sources that is more than 90 days old."""
     oldest = time.time() - 90 * 86_400
     for pattern in ("kernels-*.o", "kernels-*.image"):
         for file in set(folder.glob(pattern)) - current:
@@ -241,5 +241,5 @@ def _short(key: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Write a line for people who wait."""
+    """Write a line for users who wait."""
     print(f"evermat: {text}", file=sys.stderr, flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""The threads that share large work, one for each core that this process may use."""
+"""A pool of threads that share large work, one for each core of this process."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=np.generic)
 
 ALONE = 1 << 16
-"""Up to this many elements, dividing them among cores costs more than it saves."""
+"""Up to this many elements, sharing them among cores costs more than it saves."""
 
 
 @cache
 def core_count() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -38,17 +38,17 @@ def core_count() -> int:
 
 @cache
 def workers() -> ThreadPoolExecutor:
-    """The threads; they wait when there is nothing to do."""
+    """Return the thread pool."""
     return ThreadPoolExecutor(core_count(), thread_name_prefix="evermat")
 
 
 def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
-    """Do several jobs at once, the first one here, and return what they return.
+    """Run jobs in parallel, the first one on this thread, and return their results.
 
     An interrupt is answered before they begin.
 
-    It can take a core that rests longer to wake up than a job takes. So what nobody has
-    begun when the first job is done is done here as well.
+    Waking an idle core can take longer than a job. So jobs that no core has started
+    when the first job is done are run on this thread as well.
     """
     check()
     others: list[tuple[Callable[[], _T], Future[_T]]] = []
@@ -67,7 +67,7 @@ def together(jobs: Sequence[Callable[[], _T]]) -> list[_T]:
 
 
 def in_slices(size: int, work: Callable[[slice], int]) -> int:
-    """Call `work` for slices that make up `size` elements, and add up the results."""
+    """Call `work` for slices that cover `size` elements, and add up the results."""
     if size <= ALONE:
         check()
         return work(slice(0, size))
@@ -75,7 +75,7 @@ def in_slices(size: int, work: Callable[[slice], int]) -> int:
 
 
 def slices_of(size: int) -> list[slice]:
-    """One slice for each core, or one for all elements if there are few."""
+    """Return a slice for each core, or one for all elements if there are few."""
     if size <= ALONE or core_count() == 1:
         return [slice(0, size)]
     step = -(-size // core_count())
@@ -85,7 +85,7 @@ def slices_of(size: int) -> list[slice]:
 def within(
     pieces: Iterable[npt.NDArray[_E]], part: slice
 ) -> Iterator[tuple[npt.NDArray[_E], slice]]:
-    """What of pieces is in a slice of them all, and which slice of them that is."""
+    """Yield the parts of pieces in a slice of them all, with their places."""
     start = 0
     for piece in pieces:
         low, high = max(part.start - start, 0), min(part.stop - start, piece.size)
@@ -95,12 +95,12 @@ def within(
 
 
 def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
-    """Rows that are chosen among as many elements, in their order.
+    """Return the rows that are chosen among `size` elements, in order.
 
     Args:
-        size: how many elements there are.
-        choose: is called for slices that make up all elements, each with room for as
-            many rows; writes those that it chooses and returns how many.
+        size: the number of elements.
+        choose: is called for slices that cover all elements, each with an output array
+            of the same size; writes the chosen rows to it and returns their number.
     """
     found = empty(size, np.int32)
     sizes: dict[int, int] = {}
@@ -120,11 +120,11 @@ def chosen_rows(size: int, choose: Callable[[slice, Rows], int]) -> Rows:
 
 
 def equal_shares(ends: npt.NDArray[np.int64], cores: int) -> list[slice]:
-    """Slices of elements that have about equal shares of some load, none empty.
+    """Return nonempty slices of elements with about equal shares of some load.
 
     Args:
-        ends: for each element, its load and that of all before it.
-        cores: how many shares there should be; there may be fewer.
+        ends: the cumulative load of the elements.
+        cores: the number of slices, at most.
     """
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, cores) // cores)
     bounds = [0, *(int(cut) for cut in cuts), ends.size]
@@ -142,8 +142,8 @@ def in_shares(ends: npt.NDArray[np.int64], work: Callable[[slice], None]) -> Non
     """Call `work` for slices of elements that have equal shares of some load.
 
     Args:
-        ends: for each element, its load and that of all before it.
-        work: is called with slices that make up all elements.
+        ends: the cumulative load of the elements.
+        work: is called with slices that cover all elements.
     """
     if not ends.size or ends[-1] <= ALONE:
         work(slice(0, ends.size))

@@ -1,25 +1,20 @@
-"""Heads that come in the order of their first ids, counted as they come.
+"""Deduplication: derived heads are sorted, counted, and given rows.
 
-Rules that scan facts in order derive heads in that order. These are written to memory
-that is used again and again, and are counted while they are still in the cache. What
-was counted early then lies before what was counted late and need not be merged with it.
-Where cores have shared the scan, a few parts overlap at their ends, and only there
-anything is merged. What comes of it are pieces, each behind the one before. They stay
-where they are: as one array they would need as much memory again.
+`Heads` gathers the heads that rules derive. Rules that scan facts in order derive heads
+in the order of their first ids. Such heads (`HeadsInOrder`) are written to a reused
+buffer and counted while they are still in the cache; heads counted early precede those
+counted late, so they need no merging. Where cores share a scan, parts overlap only at
+their ends and are merged only there. The result is a list of sorted pieces that are
+left where they are: one array would need as much memory again.
 
-Counting equal facts of more than two columns.
+Facts of more than two columns have hashes as keys. They are partitioned by the upper
+bits of their hashes into pieces that fit into the cache, and each piece is sorted and
+counted there. Cores share the facts when they are partitioned, and the pieces when they
+are counted.
 
-Facts are divided by the upper bits of their hashes into pieces that fit into the cache,
-and each piece is sorted and counted there. Cores share the facts when they are divided
-and the pieces when they are counted.
-
-What rules derive, gathered until it is sorted, counted and given rows.
-
-Gives rows to facts that compiled code has found for the first time.
-
-It writes them down as records: the number of a relation, and as many ids as the
-relation has columns. There are few of them, but in most updates there are some, so they
-are sorted and counted for all relations by few calls.
+Compiled code writes facts that have no row yet as records: the number of a relation,
+and as many ids as the relation has columns. They are few, but most updates have some,
+so a few calls sort and count them for all relations (`give_rows`).
 """
 
 from __future__ import annotations
@@ -59,7 +54,7 @@ EARLY = 1 << 17
 """Derivations gathered before they are counted."""
 
 CHUNK = 1 << 22
-"""Room for so many counted heads is made at a time; what is not used costs nothing."""
+"""Capacity, in counted heads, of each allocation; unused pages cost nothing."""
 
 MOST_TALLIED = 1 << 20
 """The widest range of ids in which heads are tallied: it should stay in the cache."""
@@ -68,10 +63,10 @@ _HALF = np.uint64(32)
 
 
 class HeadsInOrder:
-    """Gathers heads of two columns as long as they are in the order of their first ids.
+    """Heads of two columns, gathered while they are in the order of their first ids.
 
     Attributes:
-        counted: what is counted so far, a part for each block or for more of them.
+        counted: the heads counted so far, in a part for one or more blocks.
     """
 
     def __init__(self) -> None:
@@ -83,7 +78,7 @@ class HeadsInOrder:
         self._tally = NO_ROWS
 
     def room(self, most: int) -> Keys:
-        """Where to write the next heads, of which there are at most so many."""
+        """Return a buffer for the next heads, at most `most`."""
         end = self._pending + most
         if end > self._room.size:
             longer = np.empty(max(end, 2 * self._room.size), np.uint64)
@@ -92,22 +87,22 @@ class HeadsInOrder:
         return self._room[self._pending : end]
 
     def take(self, size: int) -> bool:
-        """Take so many heads that were written; false if they are not in order."""
+        """Accept `size` heads from the buffer; return whether they are in order."""
         self._pending += size
         return self._pending <= self._early or self._count()
 
     def end_block(self) -> bool:
-        """Count all, as others may have heads before those to come; see `take`."""
+        """Count all heads, as those of other threads may come next; see `take`."""
         is_in_order = not self._pending or self._count(is_end=True)
         self._chunks.end_part()
         return is_in_order
 
     def pending(self) -> Keys:
-        """What is not counted yet."""
+        """Return the heads that are not counted yet."""
         return self._room[: self._pending].copy()
 
     def _count(self, *, is_end: bool = False) -> bool:
-        """Count the heads of which no more are to come."""
+        """Count the heads whose groups are complete."""
         keys = self._room[: self._pending]
         least = self.counted[-1].keys[-1] >> _HALF if self.counted else np.uint64(0)
         complete = kernels_rows.complete_groups(keys, least)
@@ -132,10 +127,10 @@ class HeadsInOrder:
 
 
 class _Chunks:
-    """Memory in which counted heads are written one behind the other.
+    """Memory in which counted heads are written contiguously.
 
     Attributes:
-        parts: what was written. A part ends where a block or a chunk does.
+        parts: the counted heads. A part ends where a block or a chunk ends.
     """
 
     def __init__(self) -> None:
@@ -144,31 +139,31 @@ class _Chunks:
         self._start = self._end = 0
 
     def room(self, size: int) -> Counted:
-        """Where to write so many heads, or fewer."""
+        """Return a buffer for at most `size` heads."""
         if self._end + size > self._chunk.keys.size:
             self._chunk = _empty(max(size, CHUNK))
             self._start = self._end = 0
         return _slice(self._chunk, self._end, self._end + size)
 
     def add(self, size: int) -> None:
-        """Take as many as were written, and at least one."""
+        """Accept `size` heads from the buffer, at least one."""
         if self._end > self._start:
             self.parts.pop()
         self._end += size
         self.parts.append(_slice(self._chunk, self._start, self._end))
 
     def end_part(self) -> None:
-        """What follows is another part."""
+        """Start another part."""
         self._start = self._end
 
 
 @dataclass(slots=True)
 class CountedPieces:
-    """Facts with exact keys and how often each was derived, in order, in pieces.
+    """Facts with exact keys and their counts, in sorted pieces.
 
     Attributes:
-        keys: of each piece.
-        counts: of all facts.
+        keys: the keys of each piece.
+        counts: the counts of all facts.
     """
 
     keys: list[Keys]
@@ -176,10 +171,10 @@ class CountedPieces:
 
 
 def joined(parts: list[Counted]) -> list[Counted]:
-    """The same in pieces that do not overlap, in order.
+    """Return the same facts in sorted pieces that do not overlap.
 
     Args:
-        parts: with exact keys, and not empty. At any place, few of them should overlap.
+        parts: nonempty, with exact keys. Few of them should overlap anywhere.
     """
     pieces: list[Counted] = []
     for part in sorted(parts, key=_first):
@@ -188,7 +183,7 @@ def joined(parts: list[Counted]) -> list[Counted]:
 
 
 def in_pieces(pieces: list[Counted]) -> CountedPieces:
-    """Pieces whose counts are in one place, as they are needed for longer."""
+    """Return the pieces with all counts in one array, which is kept for longer."""
     parts = [piece.counts for piece in pieces]
     counts = empty(sum(part.size for part in parts), np.int32)
 
@@ -202,7 +197,7 @@ def in_pieces(pieces: list[Counted]) -> CountedPieces:
 
 
 def as_one(pieces: list[Counted]) -> Counted:
-    """All pieces as one."""
+    """Return all pieces as one."""
     return _counted(
         _concatenated([piece.keys for piece in pieces], np.uint64),
         _concatenated([piece.counts for piece in pieces], np.int32),
@@ -210,20 +205,20 @@ def as_one(pieces: list[Counted]) -> Counted:
 
 
 def merged_pair(left: Counted, right: Counted) -> Counted:
-    """Two parts as one, wherever they overlap."""
+    """Merge two parts, which may overlap anywhere."""
     both = _empty(left.keys.size + right.keys.size)
     keys, counts = both.keys, both.counts
     size = kernels.merge_counts(
         left.keys, left.counts, right.keys, right.counts, keys, counts
     )
     if size < keys.size // 2:
-        # A copy: most of the memory would be held for nothing.
+        # A copy, because most of the memory would otherwise be kept unused.
         keys, counts = keys[:size].copy(), counts[:size].copy()
     return _counted(keys[:size], counts[:size])
 
 
 def _add(pieces: list[Counted], part: Counted) -> None:
-    """Add a part that begins behind where the others begin; pieces never overlap."""
+    """Add a part that starts after the starts of all others, without overlaps."""
     behind: list[Counted] = []
     while pieces and pieces[-1].keys[-1] >= part.keys[0]:
         last = pieces.pop()
@@ -249,7 +244,7 @@ def _concatenated(arrays: list[npt.NDArray[_T]], kind: type[_T]) -> npt.NDArray[
 
 
 def _empty(size: int) -> Counted:
-    """Memory for so many heads, in one array, so that it is kept or returned as one."""
+    """Allocate `size` heads in one array, so that it is kept or freed as a whole."""
     halves = empty(3 * size, np.uint32)
     keys, counts = halves[: 2 * size], halves[2 * size :]
     return _counted(keys.view(np.uint64), counts.view(np.int32))
@@ -268,10 +263,10 @@ def _counted(keys: Keys, counts: Rows) -> Counted:
 
 
 MOST_IN_CACHE = 1 << 15
-"""Up to this many facts are sorted where they are."""
+"""Up to this many facts are sorted in place."""
 
 PIECE_BITS = 8
-"""Facts are divided by so many bits: one can write to that many pieces at once."""
+"""Facts are partitioned by this many bits: a core can write to 2**8 pieces at once."""
 
 
 @dataclass(slots=True)
@@ -279,11 +274,11 @@ class Counted:
     """Facts and how often each was derived.
 
     Attributes:
-        keys: what tells facts apart. Exact keys say everything; they are sorted and
-            distinct. Hashes are neither before they are counted.
-        counts: for each fact; empty where hashes stand for one time each.
-        facts: what hashes stand for, one fact after the other, in either order of
-            memory; without columns where keys are exact.
+        keys: exact keys, which are sorted and distinct, or hashes, which are neither
+            before they are counted.
+        counts: for each fact; empty for hashes that count once each.
+        facts: the facts of hashes, one after the other, in either memory order; without
+            columns if the keys are exact.
     """
 
     keys: Keys
@@ -297,12 +292,12 @@ class Counted:
 
 
 def count_wide(parts: list[Counted], cores: int) -> Counted:
-    """The distinct facts of all parts, in the order of their hashes."""
+    """Return the distinct facts of all parts, in the order of their hashes."""
     sizes = np.array([part.keys.size for part in parts])
     size = int(sizes.sum())
     bits = PIECE_BITS if size > MOST_IN_CACHE else 0
-    # NumPy makes the arrays, not compiled code: it asks the system for huge pages, and
-    # to scatter facts over small ones takes twice as long.
+    # NumPy allocates the arrays, not compiled code: it requests huge pages, and
+    # scattering facts over small pages takes twice as long.
     keys = np.empty(size, np.uint64)
     facts = np.empty((size, parts[0].facts.shape[1]), np.uint32)
     counted = any(part.counts.size for part in parts)
@@ -322,7 +317,7 @@ def count_wide(parts: list[Counted], cores: int) -> Counted:
 def _divide(
     parts: list[Counted], ends: Places, bits: int, cores: int, moved: Counted
 ) -> Places:
-    """Move facts into pieces; where each begins, and all of them end."""
+    """Move facts into pieces; return the bounds of the pieces."""
     shares = equal_shares(ends, cores)
     tallies = np.zeros((len(shares), 1 << bits), np.int64)
 
@@ -331,7 +326,7 @@ def _divide(
             kernels_wide.tally_pieces(part.keys, bits, tallies[share])
 
     for_each(range(len(shares)), tally)
-    # In each piece the facts of one share follow those of another.
+    # Within each piece, the facts of one share follow those of the previous one.
     ends_of_shares = tallies.T.cumsum().reshape(tallies.T.shape)
     starts = np.ascontiguousarray((ends_of_shares - tallies.T).T)
     bounds = np.append(starts[0], moved.keys.size)
@@ -373,7 +368,7 @@ def _count(bounds: Places, bits: int, cores: int, moved: Counted) -> Counted:
         end += size
     whole = Counted(moved.keys[:end], counts[:end], moved.facts[:end])
     if end < counts.size // 2:
-        # A copy: most of the memory would be held for nothing.
+        # A copy, because most of the memory would otherwise be kept unused.
         whole = Counted(whole.keys.copy(), whole.counts.copy(), whole.facts.copy())
     return whole
 
@@ -382,14 +377,14 @@ COMPACT_AT = 1 << 23
 """Derivations gathered before equal ones are counted, which bounds memory."""
 
 FEW = 32
-"""Rows are put in order by marking them unless they are one in so many."""
+"""Rows are sorted by marking them if at least one in this many is present."""
 
 
 class Heads:
-    """Gathers the heads of one relation.
+    """The heads of one relation, gathered from rule evaluations.
 
     Args:
-        arity: how many columns it has.
+        arity: the number of columns.
         in_order: whether heads are expected in the order of their first ids.
     """
 
@@ -400,19 +395,19 @@ class Heads:
         self._pending = 0
         self._counted: list[Counted] = []
         self._pieces: list[list[Counted]] = []
-        """Counted elsewhere, each in pieces that are in order."""
+        """Heads counted by other threads, each list in sorted pieces."""
         self._in_order: HeadsInOrder | None = None
         if in_order and arity == WIDEST_EXACT_KEY:
             self._in_order = HeadsInOrder()
 
     def room(self, most: int) -> Keys:
-        """Where to write exact keys of heads, of which there are at most so many."""
+        """Return a buffer for exact keys of at most `most` heads."""
         if self._in_order is not None:
             return self._in_order.room(most)
         return np.empty(most, np.uint64)
 
     def take(self, keys: Keys) -> None:
-        """Take keys that were written to the beginning of the room."""
+        """Accept keys that were written to the beginning of the buffer."""
         if self._in_order is None:
             self._keys.append(keys)
             self._grow(keys.size)
@@ -439,7 +434,7 @@ class Heads:
             self._grow(size)
 
     def add_all(self, others: list[Heads]) -> None:
-        """Add what was gathered elsewhere, and counted there."""
+        """Add heads that were gathered and counted by other threads."""
         in_order: list[Counted] = []
         for other in others:
             counted, ordered = other.parts()
@@ -449,12 +444,12 @@ class Heads:
             self._pieces.append(joined(in_order))
 
     def parts(self) -> tuple[list[Counted], list[Counted]]:
-        """What is counted so far: in any order, and in that of the first ids."""
+        """Return counted heads: those in any order, and those in order."""
         ordered = [] if self._in_order is None else self._in_order.counted
         return self._counted, ordered
 
     def end_block(self) -> None:
-        """Others may have heads that come between those here and those to come."""
+        """End a block: other threads may have heads between these and the next ones."""
         if self._in_order is not None and not self._in_order.end_block():
             self._give_up_order(self._in_order)
 
@@ -469,11 +464,12 @@ class Heads:
         if self._pending > COMPACT_AT:
             self.count_pending()
             if len(self._counted) > 1:
-                # Not shared: it may well be one of the cores that helps already.
+                # On one core, because this may run on one of the cores that share the
+                # work.
                 self._counted = [merged(self._counted, cores=1)]
 
     def count_pending(self) -> None:
-        """Count heads with exact keys; hashes are counted when all are there."""
+        """Count heads with exact keys; hashes are counted at the end."""
         if self._pending and self._exact:
             keys = self._keys[0] if len(self._keys) == 1 else np.concatenate(self._keys)
             self._keys = []
@@ -482,7 +478,7 @@ class Heads:
         self._pending = 0
 
     def counted(self) -> Counted | CountedPieces | None:
-        """All that was gathered, sorted and distinct, if there is anything."""
+        """Return all heads, sorted and distinct; None if there are none."""
         self.count_pending()
         if len(self._pieces) == 1 and not self._counted:
             return in_pieces(self._pieces.pop())
@@ -503,17 +499,18 @@ class Heads:
 
 
 def merged(parts: list[Counted], cores: int | None = None) -> Counted:
-    """All pieces as one, sorted and distinct; the list is given away."""
+    """Merge all parts, sorted and distinct; the list is consumed."""
     if parts[0].is_wide:
         return count_wide(parts, core_count() if cores is None else cores)
     while len(parts) > 1:
-        # Out of the list first, so that they are gone as soon as they are merged.
+        # Removed from the list first, so that they are freed as soon as they are
+        # merged.
         parts.append(_merge(parts.pop(0), parts.pop(0)))
     return parts[0]
 
 
 def _count_ids(keys: Keys) -> Counted:
-    """Count heads of one column, which are few beside what they are derived from."""
+    """Count heads of one column, which are few compared with their derivations."""
     half = np.uint64(32)
     least = int(keys.min() >> half)
     span = int(keys.max() >> half) - least + 1
@@ -527,9 +524,9 @@ def _count_ids(keys: Keys) -> Counted:
 
 
 def count_keys(keys: Keys) -> Counted:
-    """Keys in order, each once, and how often each was there; they are given away."""
+    """Return the sorted distinct keys and their counts; the array is overwritten."""
     if kernels_rows.is_ascending(keys):
-        # As after a rule that copies a relation.
+        # For example, after a rule that copies a relation.
         return Counted(keys, np.ones(keys.size, np.int32), NO_FACTS)
     spare = np.empty_like(keys)
     ordered = kernels.sort_from_bit(keys, spare, HALF)
@@ -546,9 +543,9 @@ def _merge(left: Counted, right: Counted) -> Counted:
 
 
 def find_or_append(relation: Relation, heads: Counted | CountedPieces) -> Rows:
-    """The rows of distinct heads; heads never seen before get new ones.
+    """Return the rows of distinct heads, appending those that have no row.
 
-    The keys of the heads are given away.
+    The keys of the heads are released.
     """
     if isinstance(heads, CountedPieces):
         pieces, heads.keys = heads.keys, []
@@ -564,19 +561,19 @@ def find_or_append(relation: Relation, heads: Counted | CountedPieces) -> Rows:
 
 
 def find_known(relation: Relation, table: Ids) -> Rows:
-    """The sorted distinct rows of those facts that have one."""
+    """Return the sorted distinct rows of those facts that have one."""
     rows = relation.find(table)
     return distinct(rows[rows >= 0])
 
 
 def intern_rows(relation: Relation, table: Ids) -> Rows:
-    """The sorted distinct rows of facts; facts never seen before get new ones."""
+    """Return the sorted distinct rows of facts, appending those that have none."""
     rows, _ = new_rows(relation, table)
     return distinct(rows)
 
 
 def distinct(rows: Rows) -> Rows:
-    """Rows in order, each once."""
+    """Return the sorted distinct rows."""
     if (rows[1:] > rows[:-1]).all():
         return rows
     most = int(rows.max()) + 1
@@ -591,7 +588,7 @@ def distinct(rows: Rows) -> Rows:
 
 
 def new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
-    """Rows for facts, given by column, that may be new; and how often each occurs."""
+    """Return rows for facts by column, appending new ones, and their counts."""
     heads = Heads(relation.arity)
     heads.add_columns(list(table), table.shape[1])
     counted = heads.counted()
@@ -601,7 +598,7 @@ def new_rows(relation: Relation, table: Ids) -> tuple[Rows, Rows]:
 
 
 class Numbered(NamedTuple):
-    """Relations by number, and how many columns they have."""
+    """Relations by number, and their arities."""
 
     relations: Sequence[Relation]
     arities: Numbers
@@ -615,15 +612,15 @@ class Numbered(NamedTuple):
 def give_rows(
     records: Ids, numbered: Numbered, *, may_be_known: bool = False
 ) -> list[tuple[int, Rows, Rows]]:
-    """Give rows to facts that have none.
+    """Append rows for facts that have none.
 
     Args:
         records: the facts.
-        numbered: what their numbers mean.
+        numbered: the relations by number.
         may_be_known: whether some may have rows by now.
 
     Returns:
-        The number of each relation, the rows of its facts, and how often each is there.
+        The number of each relation, the rows of its facts, and how often each occurs.
     """
     if not records.size:
         return []
@@ -650,7 +647,7 @@ def give_rows(
 def _exact_rows(
     relation: Relation, keys: Keys, *, may_be_known: bool
 ) -> tuple[Rows, Rows]:
-    """The same for facts whose keys say all."""
+    """Do the same for facts with exact keys."""
     few = None if may_be_known else relation.append_few(keys)
     if few is not None:
         return few

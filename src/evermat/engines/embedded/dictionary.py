@@ -1,11 +1,11 @@
-"""Constants as 32-bit ids.
+"""A dictionary that encodes constants as 32-bit ids.
 
-Integers between -2**30 and 2**30 are ids by themselves (the top bit is set), so that
+Integers between -2**30 and 2**30 are encoded in the id itself (the top bit is set), so
 arithmetic and comparison on them need no dictionary; their ids are in the order of the
-integers. Every other constant is a text with a kind, kept once in one long buffer, and
-its id is its number in the order of arrival.
+integers. Every other constant is a string with a kind, stored once in one long buffer,
+and its id is a sequence number.
 
-The ids of long sequences of constants, so that they are looked up once.
+`RememberedIds` caches the ids of long sequences of constants.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 INTEGER_ZERO = 0xC000_0000
 """The id of the integer 0."""
 FIRST_INTEGER = 0x8000_0000
-"""The smallest id that is an integer by itself."""
+"""The smallest id that encodes an integer."""
 SMALLEST = -(1 << 30)
 LARGEST = (1 << 30) - 2
-"""The largest integer that is an id; the id after it is UNKNOWN."""
+"""The largest integer encoded in an id; the id after it is UNKNOWN."""
 UNKNOWN = 0xFFFF_FFFF
-"""What look-ups give for a constant that was never seen; the id of no constant."""
+"""The result of look-ups for a constant that is not in the dictionary."""
 
 _SLACK = 8
-"""One byte in so many is room for texts to come."""
+"""Spare capacity: one byte in this many."""
 
 _SHORT = 11
-"""Digits, with the sign, up to which a text is read as a 64-bit integer."""
+"""Digits, including the sign, up to which a string is parsed as a 64-bit integer."""
 
 _ADD, _FIND = 1, 0
 
@@ -55,7 +55,7 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 class Dictionary:
-    """Finds the id of a constant and the constant of an id."""
+    """Maps constants to ids, and ids to constants."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -70,10 +70,10 @@ class Dictionary:
         return self._count
 
     def recover(self) -> None:
-        """Be ready again after an error that came out of the middle of anything.
+        """Make the dictionary usable again after an interrupted operation.
 
-        It may have left the lock behind. What is stored is whole: a constant counts
-        only when all about it has been written.
+        The lock may still be held. The stored constants are complete: a constant counts
+        only when all of its data has been written.
         """
         self._lock = Lock()
 
@@ -90,7 +90,7 @@ class Dictionary:
         file.put("slots", self._slots)
 
     def take_up(self, file: MappedArrays) -> None:
-        """Have the constants of a file: for dictionaries without any."""
+        """Map the constants of a file into a dictionary that has none."""
         self._texts, self._ends = file.get("texts"), file.get("ends")
         self._kinds, self._slots = file.get("kinds"), file.get("slots")
         self._count = file.values["constants"]
@@ -99,47 +99,47 @@ class Dictionary:
     # ------------------------------------------------------------ constants to ids
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The ids of a column of constants; new constants are added."""
+        """Return the ids of a column of constants; new constants are added."""
         return self._translate(column, _ADD)
 
     def look_up(self, column: pa.Array | pa.ChunkedArray) -> Ids:
-        """The ids of a column of constants, UNKNOWN for those never seen."""
+        """Return the ids of a column of constants, UNKNOWN for those without an id."""
         return self._translate(column, _FIND)
 
     def encode_all(self, columns: Sequence[pa.ChunkedArray]) -> Ids:
-        """The ids of columns, one after the other; new constants are added."""
+        """Return the ids of columns, one after the other; new constants are added."""
         return self._translate_all(columns, _ADD)
 
     def look_up_all(self, columns: Sequence[pa.ChunkedArray]) -> Ids:
-        """The ids of columns, one after the other, UNKNOWN for those never seen."""
+        """Return the ids of columns, one after the other, or UNKNOWN."""
         return self._translate_all(columns, _FIND)
 
     def encode_constants(self, constants: Sequence[Constant]) -> Ids:
-        """The ids of constants given one by one."""
+        """Return the ids of individual constants."""
         return self.encode(_term_column(constants))
 
     def remember(self, constants: Iterable[Constant]) -> None:
-        """Get ready to be asked by `id_of`: many constants at once cost little."""
+        """Add constants in one batch, before `id_of` is called for each of them."""
         new = [each for each in dict.fromkeys(constants) if each not in self._known]
         if new:
             ids = self.encode_constants(new).tolist()
             self._known.update(zip(new, ids, strict=True))
 
     def id_of(self, constant: Constant) -> int:
-        """The id of a constant of a program, which is asked for again and again."""
+        """Return the id of a constant of a program; cached."""
         id_ = self._known.get(constant)
         if id_ is None:
             id_ = self._known[constant] = int(self.encode_constants([constant])[0])
         return id_
 
     def encode_numbers(self, numbers: Numbers) -> Ids:
-        """The ids of 64-bit integers or of doubles."""
+        """Return the ids of 64-bit integers or of doubles."""
         if numbers.dtype == np.float64:
             return self.encode(pa.array(numbers))
         return self._translate_integers(numbers, _ADD)
 
     def _translate_all(self, columns: Sequence[pa.ChunkedArray], mode: int) -> Ids:
-        """Columns of the commonest sort are translated together."""
+        """Translate columns, in one batch if all of them are strings."""
         chunks = [
             column.chunk(at) for column in columns for at in range(column.num_chunks)
         ]
@@ -155,7 +155,7 @@ class Dictionary:
             if len(parts) == 1:
                 return parts[0]
             return np.concatenate(parts) if parts else np.empty(0, np.uint32)
-        # The two commonest sorts of columns need no detour over terms.
+        # The two most frequent types of columns need no conversion to terms.
         if column.null_count == 0:
             if pa.types.is_int64(column.type) or pa.types.is_int32(column.type):
                 return self._translate_integers(column.to_numpy(), mode)
@@ -190,7 +190,7 @@ class Dictionary:
         return ids
 
     def _intern(self, texts: pa.Array, kinds: Flags, mode: int) -> Ids:
-        """Ids of texts; `kinds` has one entry for each, or one for all."""
+        """Return the ids of strings; `kinds` has one entry for each, or one for all."""
         count = len(texts)
         ids = np.empty(count, np.uint32)
         if count == 0:
@@ -219,11 +219,11 @@ class Dictionary:
         return ids
 
     def _reserve(self, count: int, length: int) -> None:
-        """Make room for so many more texts of so many bytes in all."""
+        """Reserve capacity for `count` more strings of `length` bytes in all."""
         entries = self._count + count
         if entries + 1 > self._ends.size:
             room = max(entries + 1, 2 * self._ends.size)
-            # Both or none: there may be no memory for one of them.
+            # Both or none: an allocation may fail.
             self._ends, self._kinds = (
                 _grown(self._ends, room),
                 _grown(self._kinds, room),
@@ -241,7 +241,7 @@ class Dictionary:
     # ------------------------------------------------------------ ids to constants
 
     def decode(self, ids: Ids) -> pa.Array:
-        """The constants of ids, as a column of terms."""
+        """Return the constants of ids, as a column of terms."""
         integers = ids >= FIRST_INTEGER
         if integers.all():
             texts = pa.array(_integers(ids)).cast(pa.string())
@@ -254,7 +254,7 @@ class Dictionary:
         return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
     def numbers(self, ids: Ids) -> Numbers | None:
-        """The numbers of ids that are all small integers, or all doubles."""
+        """Return the numbers of ids that are all small integers, or all doubles."""
         if not ids.size or ids.min() >= FIRST_INTEGER:
             return _integers(ids)
         if ids.max() < FIRST_INTEGER and (self._kinds[ids] == Kind.DOUBLE).all():
@@ -275,20 +275,20 @@ class Dictionary:
         return numbers
 
     def look_up_sums(self, left: Ids, right: Ids, sign: int) -> Ids:
-        """The ids of `left + sign * right`, where all are integers by themselves."""
+        """Return the ids of `left + sign * right`, where both sides encode integers."""
         return self._translate_integers(
             _integers(left) + sign * _integers(right), _FIND
         )
 
     def constant(self, id_: int) -> Constant:
-        """The constant of one id."""
+        """Return the constant of one id."""
         if id_ >= FIRST_INTEGER:
             return Constant(Kind.INTEGER, str(id_ - INTEGER_ZERO))
         text = self._texts[self._ends[id_] : self._ends[id_ + 1]].tobytes()
         return Constant(Kind(self._kinds[id_]), text.decode())
 
     def kinds_of(self, ids: Ids) -> Flags:
-        """The kind of each id."""
+        """Return the kind of each id."""
         integers = ids >= FIRST_INTEGER
         kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
         kinds[~integers] = self._kinds[ids[~integers]]
@@ -296,28 +296,28 @@ class Dictionary:
 
     @property
     def kinds(self) -> Flags:
-        """The kind of every text, with room for more at the end."""
+        """The kind of every string, with spare capacity at the end."""
         return self._kinds
 
     @property
     def texts(self) -> tuple[Flags, npt.NDArray[np.int64]]:
-        """All texts one after the other, and where each begins and ends.
+        """The buffer of all strings, and their boundaries.
 
-        Other arrays take their place when constants are added.
+        Both are replaced by other arrays when constants are added.
         """
         return self._texts, self._ends
 
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:
             return pa.array([""] * len(ids), pa.string())
-        # `take` copies the texts, so the buffers may change later.
+        # `take` copies the strings, so the buffers may change later.
         buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
         every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
         return every.take(pa.array(ids)).cast(pa.string())
 
 
 def are_integers(ids: Ids) -> npt.NDArray[np.bool_]:
-    """Which of the ids are integers by themselves."""
+    """Return which of the ids encode integers."""
     return ids >= FIRST_INTEGER
 
 
@@ -340,14 +340,14 @@ def _grown(array: npt.NDArray[_T], size: int) -> npt.NDArray[_T]:
 Encoded = TypeVar("Encoded")
 
 FEW_CONSTANTS = 64
-"""So many are looked up each time, such as those of a question."""
+"""Sequences of up to this many constants are looked up each time."""
 
 MOST_SEQUENCES = 8
-"""How many sequences are remembered: the constants of all rules, for instance."""
+"""Number of sequences in the cache, such as the constants of all rules."""
 
 
 class RememberedIds(Generic[Encoded]):
-    """Knows sequences by what they are, not by what is in them.
+    """A cache of ids, keyed by the identity of a sequence of constants.
 
     Args:
         encode: looks ids up.
@@ -358,7 +358,7 @@ class RememberedIds(Generic[Encoded]):
         self._known: dict[int, tuple[Sequence[Constant], Encoded]] = {}
 
     def of(self, constants: Sequence[Constant]) -> Encoded:
-        """The ids of constants, in order."""
+        """Return the ids of constants, in order."""
         known = self._known.get(id(constants))
         if known is not None:
             return known[1]
@@ -366,6 +366,6 @@ class RememberedIds(Generic[Encoded]):
         if len(constants) > FEW_CONSTANTS:
             if len(self._known) >= MOST_SEQUENCES:
                 self._known.clear()
-            # The sequence is kept, so that nothing else can have its address.
+            # The sequence is kept alive, so that no other object can have its address.
             self._known[id(constants)] = (constants, ids)
         return ids

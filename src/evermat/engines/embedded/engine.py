@@ -1,8 +1,8 @@
 """The embedded engine: everything in this process, in columns.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of relations (`relation`),
-sets are rows and status bits (`fact_sets`), rules are run by plans (`rules`), and what
-they derive is sorted, counted and given rows (`dedup`).
+sets are rows and status bits (`fact_sets`), rules are evaluated by plans (`rules`), and
+derived facts are sorted, counted and given rows (`dedup`).
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.store import CounterColumn
 
 MANY_DEAD = 1 << 16
-"""Rows that no longer hold are cleared out if there are more than this, and more of
-them than rows that hold."""
+"""Dead rows are removed if there are more than this, and more of them than rows that
+hold.
+"""
 
 
 class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
@@ -104,13 +105,13 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         self._dictionary = self.inline.dictionary
         self._proofs = Proofs()
         self._arities: dict[str, int] = {}
-        """What relations there were when somebody last asked; more may have come."""
+        """The arities when `relations` was last called; more may have been declared."""
         self._known_before: set[str] | None = None
-        """While a transaction is under way: the relations that it began with."""
+        """The relations at the start of the transaction; None outside transactions."""
         self._set_up(Store(self._dictionary))
 
     def _set_up(self, store: Store) -> None:
-        """Work with a store, of which nothing is known but what is in it."""
+        """Use a store, without any cached plans or programs."""
         self.store = store
         self.plans = Plans(store, self.inline)
         self.at_once = AtOnce(self.plans)
@@ -123,11 +124,11 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
         self.plans.declare(relation, arity)
 
     def relations(self) -> Mapping[str, int]:
-        """The arity of every known relation."""
+        """Return the arity of every declared relation."""
         known = self.store.relations
         if len(self._arities) != len(known):
             self._arities = {name: each.arity for name, each in known.items()}
@@ -137,33 +138,33 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
 
     @property
     def materialised(self) -> Stored:
-        """All facts that held when the update began."""
+        """The facts that held before the update."""
         return self.store.materialised
 
     @property
     def explicit(self) -> Stored:
-        """The explicit facts when the update began."""
+        """The facts that were explicit before the update."""
         return self.store.explicit
 
     def growing(self) -> Growing:
-        """A new, empty, growing set."""
+        """Return a new, empty, growing set."""
         return self.store.sets.grow()
 
     def no_facts(self) -> Settled:
-        """The empty set."""
+        """Return the empty set."""
         return NOTHING
 
     def settle(self, facts: Facts) -> Settled:
-        """Work out a view."""
+        """Evaluate a view."""
         return self.store.sets.settled(facts)
 
     def part(self, facts: SettledFacts, parts: int) -> Settled:
-        """A sample of the facts."""
+        """Return a sample of the facts."""
         some = cast("Settled", facts).rows.items()
         return Settled({name: rows[::parts] for name, rows in some})
 
     def size(self, facts: Facts, relation: str) -> int:
-        """How many facts of a relation a view has."""
+        """Return the number of facts of a relation in a view."""
         known = self.store.relations.get(relation)
         if known is None:
             return 0
@@ -174,7 +175,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self._rows(facts, relation).size
 
     def _rows(self, facts: Facts, name: str) -> Rows:
-        """The rows of any view, stored sets included."""
+        """Return the rows of any view, including stored sets."""
         if isinstance(facts, Settled):
             return facts.rows.get(name, np.empty(0, np.int32))
         return self.store.sets.stored_rows(facts, name)
@@ -183,20 +184,20 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
 
     @property
     def nonrecursive_counts(self) -> CounterColumn:
-        """How often each fact was given or derived by nonrecursive rules."""
+        """The counter c_nr: derivations by nonrecursive rules, plus one if explicit."""
         return self.store.counters[NONRECURSIVE]
 
     @property
     def recursive_counts(self) -> CounterColumn:
-        """How often each fact was derived by recursive rules."""
+        """The counter c_r: derivations by recursive rules."""
         return self.store.counters[RECURSIVE]
 
     def once(self, facts: SettledFacts) -> Counts:
-        """The multiset that holds each of the facts once."""
+        """Return the multiset that contains each of the facts once."""
         return RowCounts(cast("Settled", facts), np.ones(facts.size(), np.int32))
 
     def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
-        """Apply rules until no candidate is admitted any more."""
+        """Apply rules until no candidate is admitted."""
         if task.is_watched:
             saturate(self, task, on_rounds)
         else:
@@ -210,7 +211,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         work: ProofWork,
         on_rounds: OnRounds,
     ) -> SettledFacts:
-        """Search for derivations of facts; returns those that have none."""
+        """Search for derivations of facts; return those that have none."""
         if not search.is_watched:
             self._used.add(self._prover)
             some = cast("Settled", facts)
@@ -220,20 +221,20 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return prove(self, search, facts, work, on_rounds)
 
     def prepare_updates(self, strata: PlannedStrata) -> None:
-        """Make what updates will need, if that costs little beside the first facts."""
+        """Prepare plans and indexes for updates, if that is comparatively cheap."""
         if is_worth_it(strata, self.store.relations.values()):
             self._saturator.prepare_updates(strata)
 
     # ------------------------------------------------------------------ aggregates
 
     def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> SettledFacts:
-        """The results for all groups of members in a view."""
+        """Return the results for all groups of members in a view."""
         return self._aggregator.aggregate(aggregates, facts)
 
     def aggregate_again(
         self, aggregates: Sequence[Aggregate], results: SettledFacts, facts: Facts
     ) -> SettledFacts:
-        """The results for the groups that some results are of."""
+        """Return the results for the groups of some results."""
         return self._aggregator.again(aggregates, results, facts)
 
     def aggregate_changes(
@@ -243,19 +244,19 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         before: Facts,
         after: Facts,
     ) -> Regrouped:
-        """What a change means for the results."""
+        """Return the results that a change removes and adds."""
         return self._aggregator.changes(aggregates, changes, before, after)
 
     # -------------------------------------------------------------------- closures
 
     def counted(self, pattern: Pattern) -> Settled:
-        """The facts of a pattern of which one of the two counts is above zero."""
+        """Return the facts of a pattern with at least one count above zero."""
         return self._closer.counted(pattern)
 
     def external(
         self, pattern: Pattern, facts: Facts, *, certain: bool = False
     ) -> Facts:
-        """The facts of a pattern in a view that have a count above zero."""
+        """Return the facts of a pattern in a view that have a count above zero."""
         return self._closer.external(pattern, facts, is_certain=certain)
 
     def close(
@@ -267,7 +268,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         through: SettledFacts | None = None,
         only: Pattern | None = None,
     ) -> Settled:
-        """The closure of facts, without the closure of other facts."""
+        """Return the closure of facts, without the closure of other facts."""
         return self._closer.close(closure, facts, without, through, only)
 
     def read_closure(
@@ -277,17 +278,17 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self._closer.read(closure, facts, only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that are in the closure of facts."""
         return self._closer.close_among(closure, facts, candidates)
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Return a closure snapshot, which can be read after the facts have changed."""
         return self._closer.snapshot_closure(closure, facts)
 
     def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
-        """The closures of two views, to be compared with each other."""
+        """Return the closure snapshots of two views, to be compared with each other."""
         return self._closer.snapshot_closures(closure, before, after, *changes)
 
     @property
@@ -297,13 +298,13 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
     # ------------------------------------------------------------- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> Settled:
-        """The rows as facts of a relation, whether they hold or not."""
+        """Return the rows as facts of a relation, whether they hold or not."""
         self.declare(relation, table.num_columns)
         ids = self._ids(table, self._dictionary.encode)
         return Settled({relation: intern_rows(self.store.relations[relation], ids)})
 
     def find(self, relation: str, table: pa.Table) -> Settled:
-        """Those of the rows that are known facts of a relation."""
+        """Return those of the rows that are known facts of a relation."""
         if not self._require_arity(relation, table):
             return self.no_facts()
         ids = self._ids(table, self._dictionary.look_up)
@@ -312,7 +313,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return Settled({relation: find_known(known, ids[:, seen])})
 
     def intern_all(self, tables: Mapping[str, pa.Table]) -> Settled:
-        """The rows as facts of relations, whether they hold or not."""
+        """Return the rows as facts of relations, whether they hold or not."""
         if not tables:
             return NOTHING
         if not self.at_once.can_find(tables):
@@ -323,7 +324,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self.at_once.find(tables, ids, add=True)
 
     def find_all(self, tables: Mapping[str, pa.Table]) -> Settled:
-        """Those of the rows that are known facts of relations."""
+        """Return those of the rows that are known facts of relations."""
         known = {
             name: table
             for name, table in tables.items()
@@ -340,7 +341,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         )
 
     def _require_arity(self, relation: str, table: pa.Table) -> bool:
-        """Refuse rows of another length; whether the relation is known."""
+        """Check the number of columns; return whether the relation exists."""
         known = self.store.relations.get(relation)
         if known is not None and known.arity != table.num_columns:
             raise ArityMismatchError(known.arity, table.num_columns, name=relation)
@@ -353,9 +354,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return ids
 
     def snapshot(self, facts: Facts) -> Copy:
-        """A copy that outlives the transaction."""
+        """Return a copy that outlives the transaction."""
         if isinstance(facts, Settled):
-            # What a row holds never changes, so it need not be copied yet.
+            # The ids of a row never change, so they need not be copied yet.
             relations = self.store.relations
             tables = {name: relations[name].table for name in facts.names()}
             return Copy(self._dictionary, tables, facts)
@@ -363,7 +364,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self._copy({name: self._chosen(facts, name) for name in names})
 
     def _copy(self, chosen: Mapping[str, Rows | None]) -> Copy:
-        """Some rows of relations, or all of them."""
+        """Return a snapshot of some rows of relations, or of all of them."""
         relations = self.store.relations
         return Copy(
             self._dictionary,
@@ -376,7 +377,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         )
 
     def _chosen(self, facts: Facts, name: str) -> Rows | None:
-        """The rows of a view in one relation, None for all there are."""
+        """Return the rows of a view in one relation, None for all rows."""
         relation = self.store.relations[name]
         match facts:
             case Within(facts=inner, region=region) if name in region.relations:
@@ -388,7 +389,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self._rows(facts, name)
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
-        """The materialised rows of a relation and their `c_nr` and `c_r`."""
+        """Return the materialised rows of a relation with their `c_nr` and `c_r`."""
         known = self.store.relations[relation]
         wanted: Facts = self.store.materialised
         rows = self._rows(wanted if also is None else wanted | also, relation)
@@ -408,7 +409,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         known = set(self.store.relations)
         for counter in self.store.counters:
             counter.remember()
-        self._known_before = known  # last: no transaction has begun if memory lacked
+        self._known_before = known  # last: without memory, no transaction has begun
 
     def commit(
         self,
@@ -418,7 +419,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> None:
-        """End the transaction."""
+        """Commit the transaction."""
         self._require_transaction()
         sets = self.store.sets
         gone, come = sets.settled(deleted - added), sets.settled(added)
@@ -430,7 +431,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         seal()
         self.store.withdraw(lost)
         self.store.give(new)
-        # All facts of both sets are among these, and leave them on this occasion.
+        # All facts of both sets are among these, so their bits are cleared in passing.
         growing = {facts for facts in (deleted, added) if isinstance(facts, Growing)}
         bits = sum(each.bit for each in growing)
         self.store.hide(gone, zeros=bits)
@@ -452,10 +453,10 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
                 relation.compact()
 
     def rollback(self) -> None:
-        """End the transaction as if it had not been."""
+        """Undo the transaction."""
         known = self._require_transaction()
         if self.is_torn:
-            return  # a commit was begun, which cannot be undone
+            return  # a commit has started, which cannot be undone
         self.is_torn = True
         with masked():
             for counter in self.store.counters:
@@ -482,9 +483,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
                         self._clear_out(relation)
 
     def recover(self) -> None:
-        """Rebuild all that is not stored facts and their numbers."""
+        """Rebuild everything but the stored facts and their counters."""
         if self.is_torn:
-            return  # there is nothing that could be trusted
+            return  # nothing can be trusted
         self.is_torn = True
         with masked():
             self._dictionary.recover()
@@ -492,7 +493,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         self.is_torn = False
 
     def _forget_programs(self) -> None:
-        """Make programs anew: they may mention relations that are no more."""
+        """Discard compiled programs, which may mention removed relations."""
         self.plans.forget_programs()
         self._saturator.forget()
         self._prover.forget()
@@ -512,36 +513,36 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return self._known_before
 
     def fresh(self) -> EmbeddedEngine:
-        """An empty engine for the same constants."""
+        """Return an empty engine for the same constants."""
         engine = EmbeddedEngine(self.inline)
         for name, arity in self.relations().items():
             engine.declare(name, arity)
         return engine
 
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Make rows given and materialised, each with a nonrecursive count of one."""
+        """Make rows explicit and materialised, each with c_nr = 1."""
         for relation, table in facts:
             self.give(self.intern(relation, table))
 
     def give(self, facts: Settled) -> None:
-        """Make facts given and materialised, each with a nonrecursive count of one."""
+        """Make facts explicit and materialised, each with c_nr = 1."""
         new = self.settle(facts - self.store.explicit)
         self.store.give(new)
         self.nonrecursive_counts.add(self.once(new))
         self.extend(self.settle(new - self.store.materialised))
 
     def extend(self, facts: SettledFacts) -> None:
-        """Add facts to the materialised ones directly."""
+        """Add facts directly to the materialised ones."""
         self.store.show(cast("Settled", facts))
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Take up what another engine stored: for engines without facts."""
+        """Restore the contents of another engine: for engines without facts."""
         for relation, table in facts:
             self.declare(relation, table.num_columns - len(STORED_NUMBERS))
             self.apply_numbers(relation, table)
 
     def write_arrays(self, file: ArrayWriter) -> None:
-        """Write facts, constants and indexes to a file: not in a transaction."""
+        """Write facts, constants and indexes to a file, outside transactions."""
         self._dictionary.write(file)
         relations = [each for each in self.store.relations.values() if each.count]
         file.values["relations"] = [(each.name, each.arity) for each in relations]
@@ -549,7 +550,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
             relation.write(file, f"relation {at}")
 
     def map_arrays(self, file: MappedArrays) -> int:
-        """Have what was written; return how many rule instances the counts are of."""
+        """Map the contents of a file; return the number of rule instances."""
         self._dictionary.take_up(file)
         instances = 0
         for at, (name, arity) in enumerate(file.values["relations"]):
@@ -558,13 +559,13 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return instances
 
     def apply_numbers(self, relation: str, table: pa.Table) -> None:
-        """Change what is stored about facts, as `StoredChange` has it."""
+        """Change the stored numbers of facts, as in `StoredChange`."""
         terms = table.select(range(table.num_columns - len(STORED_NUMBERS)))
         ids = self._ids(terms, self._dictionary.encode)
         apply_numbers(self.store, relation, ids, table)
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
-        """Load the given facts, without some and with others, into a fresh engine."""
+        """Copy explicit facts into a fresh engine, without some and with others."""
         fresh = cast("EmbeddedEngine", target)
         unwanted = self.store.sets.rows_of(without)
         wanted = self.store.sets.rows_of(also)
@@ -578,7 +579,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
                 fresh.give(Settled({name: new}))
 
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
-        """Take over the contents of a fresh engine; return what left and what came."""
+        """Take over the contents of a fresh engine; return removed and added facts."""
         fresh = cast("EmbeddedEngine", other)
         left = self._copy(self.store.missing_from(fresh.store))
         came = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
@@ -595,7 +596,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return left, came
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, explicit facts, bytes, indexes."""
+        """Return for each relation: facts, explicit facts, bytes, indexes."""
         return {
             name: {
                 "facts": relation.alive,

@@ -1,17 +1,13 @@
-"""Facts and what stands for them: rows of relations, mapped by cliques of constants.
+"""Rewriting by equality: the operators that map facts to representatives and back.
 
-Most questions are answered for the facts of all relations by one call of compiled code
-(`kernels.rewriting`). Where integers are equal to names, arrays of names do not tell
-all, and facts are handled one relation at a time; so are facts that have no row so far.
+See `evermat.algebra.engine.Engine` for the methods. Cliques of equal constants are
+stored as arrays (`union_find`). Most operations are one call of compiled code for the
+facts of all relations (`kernels.rewriting`). If integers are equal to other constants,
+the arrays are not sufficient, and facts are processed one relation at a time; so are
+facts that have no row yet.
 
-A row whose constants all stand for themselves is its own image and is found without a
-look-up, which is what most rows are.
-
-What the embedded engine does for equality by rewriting.
-
-See `evermat.algebra.engine.Engine` for the methods. Which constants are
-equal is kept in cliques (`representatives`), and facts are taken to those that stand
-for them by arrays (`rewriting`).
+A row whose constants are all representatives is its own image and is found without a
+look-up, which is the case for most rows.
 """
 
 from __future__ import annotations
@@ -49,17 +45,18 @@ if TYPE_CHECKING:
 
 
 MANY_SEARCHES = 1 << 13
-"""After so many look-ups indexes are told of them."""
+"""Number of look-ups after which they are reported to the indexes."""
 
 FEW_MENTIONING = 1 << 13
-"""There is room for so many facts about some ids at first: to look for them again costs
-far more than room."""
+"""Initial capacity, in facts, for those that mention some ids: searching again costs
+far more than unused capacity.
+"""
 
 _EVERY_STATUS = np.ones(1 << 16, np.uint8)
 
 
 class Rewriting:
-    """Answers questions about facts and equal constants."""
+    """Maps facts to their images and preimages under equality."""
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
@@ -67,7 +64,7 @@ class Rewriting:
         self._searches = 0
 
     def rewrite(self, facts: Settled, cliques: Cliques) -> Settled:
-        """What stands for facts; images never seen before get rows."""
+        """Return the images of facts; images without a row get one."""
         if facts.is_empty() or cliques.is_identity():
             return facts
         bit = self._sets.spare_bit
@@ -89,7 +86,7 @@ class Rewriting:
         )
 
     def shared(self, facts: Settled, cliques: Cliques) -> Settled:
-        """Facts with a constant that is equal to another, and maybe more."""
+        """Return facts with a constant that is equal to another, or more."""
         if cliques.is_identity():
             return NOTHING
         if cliques.has_integers:
@@ -98,7 +95,7 @@ class Rewriting:
         return self._sets.chosen(facts, kernel, cliques.others)
 
     def shared_ids(self, facts: Settled, cliques: Cliques) -> Ids:
-        """The constants in facts that stand for cliques of two and more, in order."""
+        """Return the sorted constants in facts that represent several."""
         relations = self._sets.relations
         if cliques.has_integers:
             parts = [relations[name].table[:, r].ravel() for name, r in facts.parts()]
@@ -115,7 +112,7 @@ class Rewriting:
     def rewritten_into(
         self, facts: Settled, cliques: Cliques, target: Facts
     ) -> Settled:
-        """Facts for which a fact of a view stands."""
+        """Return the facts whose image is in a view."""
         if facts.is_empty():
             return facts
         sets = self._sets
@@ -136,7 +133,7 @@ class Rewriting:
         return Settled(kept)
 
     def preimages(self, facts: Settled, cliques: Cliques) -> Settled:
-        """The explicit facts that facts of representatives stand for."""
+        """Return the explicit facts that are rewritten to facts of representatives."""
         if facts.is_empty():
             return facts
         bit = self._sets.spare_bit
@@ -159,9 +156,9 @@ class Rewriting:
         )
 
     def normalise(self, relation: Relation, cliques: Cliques) -> tuple[Rows, Rows]:
-        """The explicit rows that other ones stand for, and what does.
+        """Return the explicit rows that are not their own image, and the images.
 
-        For relations in which nothing else holds.
+        For relations in which nothing else is materialised.
         """
         rows = np.arange(relation.count, dtype=np.int32)
         outdated = _explicit(relation, rows[cliques.differs(relation.table, rows)])
@@ -170,7 +167,7 @@ class Rewriting:
         return outdated, intern_rows(relation, cliques.map(relation.table[:, outdated]))
 
     def rows_of(self, name: str, table: Ids) -> Rows:
-        """The rows of facts of a relation, given by column; some may get new ones."""
+        """Return the rows of facts by column; new facts get rows."""
         relation = self._sets.relations[name]
         if relation.count:
             found = np.empty(table.shape[1], np.int32)
@@ -180,15 +177,15 @@ class Rewriting:
         return intern_rows(relation, table)
 
     def _described(self, facts: Settled) -> Numbers:
-        """Where the rows of facts are; layouts of relations are up to date then."""
+        """Return the segments of facts; layouts of relations are up to date then."""
         segments = facts.segments(self._sets.relations)
         self._sets.describe()
         return segments
 
     def _note_searches(self, facts: Settled) -> None:
-        """Take note of look-ups, so that directories are made if they are worth it.
+        """Record look-ups, so that directories are built once they are worthwhile.
 
-        They are put down to the facts of the moment: it is the same in the long run.
+        They are attributed to the current facts, which averages out over time.
         """
         self._searches += facts.size()
         if self._searches > MANY_SEARCHES:
@@ -200,7 +197,7 @@ class Rewriting:
     # ---------------------------------------------------------------- where ids occur
 
     def mentioning(self, ids: Ids, facts: Facts) -> Settled:
-        """Facts of a view that mention one of some ids, which are in order."""
+        """Return facts of a view that mention one of some sorted ids."""
         sets = self._sets
         if isinstance(facts, Settled):
             kernel = kernels_rewriting.choose_mentioning
@@ -216,7 +213,7 @@ class Rewriting:
         return sets.settled(self._mentioning(ids, wanted, _EVERY_STATUS) & facts)
 
     def _mentioning(self, ids: Ids, wanted: Names, visible: Flags) -> Settled:
-        """Facts of some relations, or of all of them, with a visible status."""
+        """Return facts of some relations, or of all of them, with a visible status."""
         columns = self._columns_of(wanted)
         room = FEW_MENTIONING
         bit = self._sets.take_bit()
@@ -234,7 +231,7 @@ class Rewriting:
             self._sets.give_back(bit)
 
     def _columns_of(self, wanted: Names) -> _Columns:
-        """Some relations, or all of them, and an index for each of their columns."""
+        """Return some relations, or all, with an index for each column."""
         known = self._columns.get(wanted)
         if known is not None and known.time == self._sets.time:
             return known
@@ -253,8 +250,8 @@ class _Columns:
     """Relations with an index for each of their columns.
 
     Attributes:
-        lines: what `kernels.rewriting.list_mentioning` is told of them.
-        time: when they were described.
+        lines: the argument of `kernels.rewriting.list_mentioning`.
+        time: the time when they were described.
     """
 
     def __init__(self, relations: list[Relation]) -> None:
@@ -276,7 +273,7 @@ class _Columns:
         self.time = -1
 
     def describe(self, time: int) -> None:
-        """Have indexes and layouts up to date."""
+        """Bring indexes and layouts up to date."""
         for relation, index in self._indexes:
             if relation.changed_at > self.time and index.described != relation.count:
                 relation.describe(index)
@@ -287,7 +284,7 @@ class _Columns:
 
 
 def _images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
-    """The rows of the images of some rows."""
+    """Return the rows of the images of some rows."""
     moved = cliques.differs(relation.table, rows)
     if not moved.any():
         return rows
@@ -296,7 +293,7 @@ def _images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 
 def _known_images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
-    """For each row the row of its image, or -1 if that was never seen."""
+    """Return the row of each row's image, or -1 if it has none."""
     if cliques.is_identity():
         return rows
     other = cliques.differs(relation.table, rows)
@@ -308,7 +305,7 @@ def _known_images(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 
 def _preimages(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
-    """The explicit rows whose images are among some rows of representatives."""
+    """Return the explicit rows whose images are among some rows of representatives."""
     if cliques.is_identity() or not relation.arity:
         return _explicit(relation, rows)
     is_shared = (cliques.sizes(relation.table[:, rows]) > 1).any(axis=0)
@@ -329,7 +326,7 @@ def _explicit(relation: Relation, rows: Rows) -> Rows:
 
 
 def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
-    """Explicit rows with these images, found by the column that narrows most."""
+    """Return explicit rows with these images, found by the most selective column."""
     best: tuple[int, int, Ids] | None = None
     for column in range(relation.arity):
         ids = distinct(relation.table[column, rows].astype(np.int64)).astype(np.uint32)
@@ -353,7 +350,7 @@ def _through_index(relation: Relation, rows: Rows, cliques: Cliques) -> Rows:
 
 
 class EqualityOperators(ABC):
-    """The methods of an engine that are about equal constants.
+    """The methods of an engine that deal with equal constants.
 
     Attributes:
         store: the facts.
@@ -364,10 +361,10 @@ class EqualityOperators(ABC):
 
     @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
 
     def representatives(self) -> Cliques:
-        """Cliques of equal constants, none of them with two members yet."""
+        """Return cliques of equal constants, all of them singletons."""
         return Cliques.without_any(self._dictionary, self.store.spare_arrays)
 
     def merge(
@@ -398,13 +395,13 @@ class EqualityOperators(ABC):
         members: SettledFacts,
         source: Representatives,
     ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
+        """Reset the second constants of binary facts to their state in `source`."""
         for name, rows in cast("Settled", members).rows.items():
             ids = self.store.relations[name].table[1, rows]
             cast("Cliques", representatives).assign(ids, cast("Cliques", source))
 
     def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        """Return for each fact `r(c, c)` the facts `r(c, d)`, d in c's clique."""
         cliques = cast("Cliques", representatives)
         found = {}
         for name, rows in cast("Settled", nodes).rows.items():
@@ -418,32 +415,32 @@ class EqualityOperators(ABC):
     def moved(
         self, before: Representatives, after: Representatives, relation: str
     ) -> Settled:
-        """The constants whose representative differs."""
+        """Return the constants whose representative differs."""
         self.declare(relation, 1)
         old, new = cast("Cliques", before), cast("Cliques", after)
         return self._unary(relation, old.differences(new))
 
     def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
-        """The facts with every constant replaced by its representative."""
+        """Return the facts with every constant replaced by its representative."""
         cliques = cast("Cliques", representatives)
         return self.store.rewriting.rewrite(cast("Settled", facts), cliques)
 
     def shared(self, facts: SettledFacts, representatives: Representatives) -> Settled:
-        """All facts with a constant that is equal to another, and maybe more."""
+        """Return all facts with a constant that is equal to another, or more."""
         cliques = cast("Cliques", representatives)
         return self.store.rewriting.shared(cast("Settled", facts), cliques)
 
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> Settled:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
+        """Return those of the facts that `rewrite` maps to a fact of a view."""
         cliques = cast("Cliques", representatives)
         return self.store.rewriting.rewritten_into(
             cast("Settled", facts), cliques, target
         )
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
-        """The facts of a view with a constant that begins one of the marks."""
+        """Return the facts of a view with a constant that begins a mark."""
         parts = [
             self.store.relations[name].table[0, rows]
             for name, rows in cast("Settled", marks).rows.items()
@@ -456,18 +453,18 @@ class EqualityOperators(ABC):
     def about_moved(
         self, before: Representatives, after: Representatives, facts: Facts
     ) -> Settled:
-        """The facts of a view about constants whose representative differs."""
+        """Return the facts of a view about constants whose representative differs."""
         old, new = cast("Cliques", before), cast("Cliques", after)
         moved = old.differences(new)
         ones = np.concatenate([old.map(moved), new.map(moved)])
-        # No fact mentions the others.
+        # Facts mention representatives only.
         ids = np.unique(ones[old.map(ones) == ones])
         return self.store.rewriting.mentioning(ids, facts) if ids.size else NOTHING
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> Settled:
-        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        """Return a fact `relation(c, c)` for each clique of several in the facts."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity() or facts.is_empty():
             return NOTHING
@@ -476,7 +473,7 @@ class EqualityOperators(ABC):
         return Settled({relation: self.store.rewriting.rows_of(relation, table)})
 
     def normalise(self, representatives: Representatives) -> Settled:
-        """Let representatives of explicit facts hold in their place."""
+        """Materialise the images of explicit facts in their place."""
         cliques = cast("Cliques", representatives)
         if cliques.is_identity():
             return NOTHING
@@ -493,7 +490,7 @@ class EqualityOperators(ABC):
         return implied
 
     def marked(self) -> Settled:
-        """The explicit facts with a recursive count above zero."""
+        """Return the explicit facts with a recursive count above zero."""
         return Settled(
             {
                 name: relation.marked_rows()
@@ -504,12 +501,12 @@ class EqualityOperators(ABC):
     def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> Settled:
-        """The explicit facts that `rewrite` takes to one of the facts."""
+        """Return the explicit facts that `rewrite` maps to one of the facts."""
         cliques = cast("Cliques", representatives)
         return self.store.rewriting.preimages(cast("Settled", facts), cliques)
 
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
+        """Return how many facts the materialised facts of a relation represent."""
         known = self.store.relations.get(relation)
         if known is None:
             return 0

@@ -1,8 +1,8 @@
-"""Expressions over whole columns of ids.
+"""Evaluates expressions over whole columns of ids.
 
-Columns of small integers or of doubles are computed with as arrays of numbers. All else
-takes the definition in `evermat.functions`, once for each distinct combination of
-arguments; so does whatever might fail or not fit.
+Columns of small integers or of doubles are evaluated as arrays of numbers. All other
+cases, and any that might fail or overflow, use the definition in `evermat.functions`,
+once for each distinct combination of arguments.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Calculator:
     """Evaluates the expressions of one query over batches of bindings.
 
     Args:
-        dictionary: knows the constants.
-        label: what errors call the rule.
-        patterns: what the rule was matched with, for errors to show.
+        dictionary: the constants.
+        label: the name of the rule in errors.
+        patterns: the body patterns of the rule, shown in errors.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Calculator:
         self._patterns = patterns
 
     def column(self, expression: Expression, columns: Mapping[int, Ids], n: int) -> Ids:
-        """The value of an expression for each of n bindings."""
+        """Return the value of an expression for each of n bindings."""
         if isinstance(expression, Column):
             return columns[expression.index]
         if isinstance(expression, Constant):
@@ -72,7 +72,7 @@ class Calculator:
         return self._by_definition(expression, columns, n)
 
     def mask(self, expression: Apply, columns: Mapping[int, Ids], n: int) -> Mask:
-        """For which of n bindings an expression is true."""
+        """Return for which of n bindings an expression is true."""
         name = expression.function
         if name in {"=", "!="}:
             left, right = (self.column(e, columns, n) for e in expression.arguments)
@@ -90,7 +90,7 @@ class Calculator:
     def _numbers(
         self, expression: Expression, columns: Mapping[int, Ids], n: int
     ) -> Numbers | None:
-        """The value as an array of integers or doubles; None where that will not do."""
+        """Return the value as an array of integers or doubles, if possible."""
         match expression:
             case Column(index=index):
                 return self._dictionary.numbers(columns[index])
@@ -142,7 +142,7 @@ class Calculator:
     def _by_columns(
         self, expression: Apply, used: Sequence[int], table: Ids
     ) -> list[Constant] | None:
-        """The values for all rows by one call, if the function is one of columns."""
+        """Return the values for all rows by one call, if that is supported."""
         compute = FUNCTIONS[expression.function].evaluate_columns
         if compute is None or not used:
             return None
@@ -161,7 +161,7 @@ class Calculator:
         try:
             return compute(columns)
         except FunctionError:
-            return None  # row by row, to find the one that has no value
+            return None  # row by row, to find the one that fails
 
     def _binding(self, columns: Mapping[int, Ids], row: int) -> dict[int, Constant]:
         return {
@@ -189,7 +189,7 @@ class Calculator:
 
 
 def _apply(name: str, values: list[Numbers]) -> Numbers | None:
-    """A function of numbers, or None if it is not one or does not surely fit."""
+    """Apply a function to numbers; None if it is not numeric, or might overflow."""
     if len(values) == 1:
         return _apply_to_one(name, values[0])
     if len(values) != 2:  # noqa: PLR2004  there are only binary operators
@@ -224,14 +224,14 @@ def _apply_to_doubles(name: str, left: Numbers, right: Numbers) -> Numbers | Non
 def _divide(name: str, dividend: Numbers, divisor: Numbers) -> Numbers | None:
     if name not in {"/", "%"} or not divisor.all():
         return None
-    # NumPy rounds down; the language cuts towards zero.
+    # NumPy rounds down; the language truncates towards zero.
     quotient: Numbers = np.abs(dividend) // np.abs(divisor)
     quotient *= np.sign(dividend) * np.sign(divisor)
     return quotient if name == "/" else dividend - quotient * divisor
 
 
 def _fits(numbers: Numbers) -> bool:
-    """Whether integers are small enough to multiply, or to compare with doubles."""
+    """Return whether integers are small enough to multiply or compare exactly."""
     if not numbers.size or numbers.dtype == np.float64:
         return True
     return bool(numbers.min() > -LARGEST_FACTOR and numbers.max() < LARGEST_FACTOR)

@@ -1,11 +1,11 @@
-"""Sets and multisets of facts: rows of relations, or a bit in the status of rows.
+"""Sets and multisets of facts: arrays of row ids, or a bit in the status of rows.
 
 A settled set has one array: its rows of one relation, then those of the next one. A
-table of *segments* tells kernels where those of each relation are, so that what is done
-to a set is one call for all relations (`kernels.fact_sets`).
+table of *segments* tells kernels which part belongs to which relation, so an operation
+on a set is one call for all relations (`kernels.fact_sets`).
 
-Stored and growing sets are bits in the status of rows. A growing set also remembers its
-rows, so that it can be walked through and wiped out at a cost that follows its size.
+Stored and growing sets are status bits of rows. A growing set also stores its rows, so
+the cost of iterating over it or clearing it depends only on its size.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.views import Sets
 
 Derived = dict[str, tuple["Rows", "Rows"]]
-"""For each relation rows, and how often each was derived."""
+"""For each relation, rows and how often each was derived."""
 
 
 class Settled(SettledFacts):
     """A fixed set: distinct rows, in any order, of each relation that has any.
 
     Attributes:
-        every: all rows, those of a relation next to each other.
+        every: all rows, grouped by relation.
     """
 
     __slots__ = ("_by_name", "_ends", "_names", "_ordered", "_segments", "every")
@@ -62,7 +62,7 @@ class Settled(SettledFacts):
 
     @classmethod
     def of_segments(cls, names: list[str], rows: Rows, segments: Numbers) -> Settled:
-        """What a kernel has found: a line for each of the relations."""
+        """Return the set found by a kernel, with a segment for each relation."""
         facts = cls({})
         facts.every = rows
         facts._names = names
@@ -71,7 +71,7 @@ class Settled(SettledFacts):
 
     @classmethod
     def together(cls, parts: Sequence[Settled]) -> Settled:
-        """All facts of sets that have none in common."""
+        """Return the union of disjoint sets."""
         if len(parts) == 1:
             return parts[0]
         names: list[str] = []
@@ -99,16 +99,16 @@ class Settled(SettledFacts):
 
     @property
     def ends(self) -> list[int]:
-        """Where the rows of each relation end."""
+        """The end of each relation's rows."""
         if self._ends is None:
             segments = self._segments
             self._ends = [] if segments is None else segments[:, 2].tolist()
         return self._ends
 
     def segments(self, relations: Mapping[str, Relation]) -> Numbers:
-        """For each relation its address and its part; see `kernels.fact_sets`.
+        """Return the address and the part of each relation; see `kernels.fact_sets`.
 
-        The layouts must be up to date when it is used.
+        The layouts must be up to date when the table is used.
         """
         if self._segments is None:
             ends = self._ends or []
@@ -120,7 +120,7 @@ class Settled(SettledFacts):
         return self._segments
 
     def parts(self) -> Iterable[tuple[str, Rows]]:
-        """Each relation and its rows."""
+        """Return each relation and its rows."""
         rows = self.every
         if len(self._names) == 1:
             return ((self._names[0], rows),)
@@ -132,7 +132,7 @@ class Settled(SettledFacts):
 
     @property
     def rows(self) -> Mapping[str, Rows]:
-        """The rows by relation: parts of one array."""
+        """The rows by relation, as parts of one array."""
         if self._by_name is None:
             self._by_name = dict(self.parts())
         return self._by_name
@@ -162,7 +162,7 @@ class Settled(SettledFacts):
         return frozenset(self._names)
 
     def ordered(self, name: str) -> Rows:
-        """The rows of a relation in order, sorted when they are first asked for."""
+        """Return the sorted rows of a relation; they are sorted on first use."""
         if self._ordered is None:
             self._ordered = {}
         rows = self._ordered.get(name)
@@ -181,7 +181,7 @@ class RowCounts(Counts):
     """A multiset: facts and how often each was derived.
 
     Attributes:
-        numbers: in the order of `facts.every`.
+        numbers: the counts, in the order of `facts.every`.
     """
 
     __slots__ = ("_facts", "numbers")
@@ -192,7 +192,7 @@ class RowCounts(Counts):
 
     @classmethod
     def of(cls, counted: Derived) -> RowCounts:
-        """Rows and counts by relation."""
+        """Return the multiset of rows and counts by relation."""
         numbers = [counts for _, counts in counted.values()]
         facts = Settled({name: rows for name, (rows, _) in counted.items()})
         if len(numbers) == 1:
@@ -200,7 +200,7 @@ class RowCounts(Counts):
         return cls(facts, np.concatenate(numbers) if numbers else NO_ROWS)
 
     def parts(self) -> Iterable[tuple[str, Rows, Rows]]:
-        """Each relation, its rows and their counts."""
+        """Return each relation, its rows and their counts."""
         bounds = pairwise((0, *self._facts.ends))
         return [
             (name, rows, self.numbers[low:high])
@@ -216,7 +216,7 @@ class RowCounts(Counts):
 
 
 class Stored(StoredFacts):
-    """A set that is a status bit and nothing else."""
+    """A set represented by a status bit alone."""
 
     __slots__ = ("bit",)
 
@@ -225,9 +225,9 @@ class Stored(StoredFacts):
 
 
 class Growing(GrowingFacts):
-    """A set that is a status bit, and remembers which rows have it.
+    """A set represented by a status bit, and a list of the rows that have it.
 
-    There are few bits, so a set gives its bit back as soon as nothing refers to it.
+    There are few bits, so a set frees its bit when nothing refers to it any more.
     """
 
     __slots__ = ("__weakref__", "_parts", "_sets", "bit", "compared")
@@ -235,10 +235,11 @@ class Growing(GrowingFacts):
     def __init__(self, sets: Sets, bit: int) -> None:
         self._sets = sets
         self._parts: list[Settled] = []
-        """What was added, in parts that have no fact in common."""
+        """The added facts, in disjoint parts."""
         self.compared: tuple[Settled, Settled, Settled] | None = None
-        """What was in this set and in another one, and in this one only, when that was
-        last asked for."""
+        """The contents of this set and of another one, and the facts only in this one,
+        when the difference was last computed.
+        """
         self.bit = bit  # last: without it, there is nothing to release
 
     def is_empty(self) -> bool:
@@ -246,11 +247,11 @@ class Growing(GrowingFacts):
         return not self._parts
 
     def has(self, name: str) -> bool:
-        """Whether there may be facts of a relation in the set."""
+        """Return whether the set may have facts of a relation."""
         return any(name in part.names() for part in self._parts)
 
     def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
+        """Add facts, which may be in the set already."""
         new = self._sets.settled(facts if self.is_empty() else facts - self)
         if new.is_empty():
             return
@@ -258,18 +259,18 @@ class Growing(GrowingFacts):
         self.take_over(new)
 
     def take_over(self, facts: Settled) -> None:
-        """Have more facts, which have the bit already."""
+        """Add facts that have the bit already."""
         if not facts.is_empty():
             self._parts.append(facts)
 
     def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
+        """Remove facts, which need not be in the set."""
         self._sets.mark(self._sets.settled(facts), self.bit, present=False)
         left = self._sets.having(self.settled(), self.bit)
         self._parts = [] if left.is_empty() else [left]
 
     def settled(self) -> Settled:
-        """What is in the set now."""
+        """Return the current contents."""
         if not self._parts:
             return NOTHING
         if len(self._parts) > 1:
@@ -277,14 +278,14 @@ class Growing(GrowingFacts):
         return self._parts[0]
 
     def note_cleared(self) -> None:
-        """Take note that no row has the bit any more: the set is empty."""
+        """Record that no row has the bit any more: the set is empty."""
         self._parts = []
         self.compared = None
 
     def release(self) -> None:
-        """Clear the bit everywhere and give it back; the set is empty for good."""
+        """Clear the bit in all rows and free it; the set stays empty."""
         if not self.bit:
-            return  # the garbage collector was here before
+            return  # it was released before
         self._sets.mark(self.settled(), self.bit, present=False)
         self.note_cleared()
         self._sets.give_back(self.bit)
@@ -296,12 +297,12 @@ class Growing(GrowingFacts):
             return
         try:
             self.release()
-        except MemoryError:  # nobody would hear of it here
+        except MemoryError:  # an error raised here would be ignored
             self._sets.clear_later(bit)
 
 
 class Marker:
-    """Gives settled sets a status bit for the time of one rule evaluation."""
+    """Assigns status bits to settled sets for one rule evaluation."""
 
     def __init__(self, sets: Sets) -> None:
         self._sets = sets
@@ -316,7 +317,7 @@ class Marker:
             self._sets.give_back(bit)
 
     def bit(self, settled: Settled) -> int:
-        """The bit of a set, which all of its rows then have."""
+        """Return the bit of a set, after setting it in all of its rows."""
         bit = self._bits.get(settled)
         if bit is None:
             bit = self._bits[settled] = self._sets.take_bit()

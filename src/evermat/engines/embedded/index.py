@@ -2,7 +2,7 @@
 
 An index is a list of sorted *runs*, the largest first. New rows make a new run; runs of
 similar size are merged, so there are few of them and each row is merged a logarithmic
-number of times. Nothing is ever taken out: whether a row still holds is its status.
+number of times. Rows are never removed: the status of a row says whether it holds.
 """
 
 from __future__ import annotations
@@ -29,43 +29,49 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.mapped_file import ArrayWriter, MappedArrays
 
 MERGE_RATIO = 3
-"""Runs are merged unless the longer one is more than this many times as long."""
+"""Adjacent runs are merged unless the longer one is more than this times as long."""
 
 FEW = 16
-"""One goal for so many keys is looked up by itself, not by walking along the keys,
-where there is a directory. To make one only for that would cost more than it saves."""
+"""With a directory, a goal is looked up by itself if there are at least this many keys
+per goal; otherwise goals and keys are merged. A directory is not built for that alone,
+as it would cost more than it saves.
+"""
 
 WORTH = 128
-"""How many keys a directory can have for each look-up so far: to make it then takes
-about as long as all look-ups without it took longer."""
+"""Number of keys that a directory may have per look-up so far. Building it then takes
+about as long as the look-ups without it have lost.
+"""
 
 _NEVER = 1 << 62
 
 MOST_UNITED = 1 << 20
-"""Up to this many keys are united to one run when updates first use an index: beside
-making indexes for them, and plans, that takes little."""
+"""Up to this many keys are merged into one run when updates first use an index, which
+takes little time compared with building indexes and plans.
+"""
 
 BITS_PER_KEY = 8
-"""How many bits a filter has for each key: a tenth of what is not there passes."""
+"""Bits of a filter per key: about a tenth of the absent keys pass."""
 
 MOST_FILTERED = 1 << 16
-"""Runs of more keys have no filter, as it would not stay in the cache."""
+"""Longer runs have no filter, because it would not stay in the cache."""
 
 TAIL = 256
-"""A last run of less than half as many keys has room for so many (`kernels.appends`).
-It needs no directory, and would often need another one."""
+"""Capacity of the last run, if it has less than half as many keys: `kernels.appends`
+adds to it. It has no directory, which would often have to be rebuilt.
+"""
 
 SPREAD = 4
-"""How many buckets a directory has for each key, unless there are fewer ids: most
-values are then found without a search."""
+"""Buckets of a directory per key, unless there are fewer ids: most values are then
+found without a search.
+"""
 
 HALF = np.uint64(32)
 WIDEST_EXACT_KEY = 2
-"""How many columns fit into a key; for more of them the key is a hash."""
+"""The number of columns that fit into a key; wider keys are hashes."""
 
 
 def make_keys(columns: Ids) -> Keys:
-    """The keys of a table stored by column: exact up to two columns, else hashes."""
+    """Return the keys of columns: exact for up to two columns, else hashes."""
     count = columns.shape[0]
     if count == 0:
         return np.zeros(columns.shape[1], np.uint64)
@@ -81,10 +87,10 @@ def make_keys(columns: Ids) -> Keys:
 
 
 class Run(SortedPairs):
-    """Sorted keys and their rows, with a directory that is made when first asked.
+    """Sorted keys and their rows, with a directory that is built on first use.
 
-    Short runs also have a filter: bits that are set for the upper halves of their keys.
-    Most of what is looked for is in the first run, and not in the others.
+    Short runs also have a Bloom filter of the upper halves of their keys, because most
+    keys are found in the first run, and not in the others.
     """
 
     __slots__ = ("_base", "_directory", "_filter", "_line", "_shift")
@@ -101,7 +107,7 @@ class Run(SortedPairs):
         return self.keys.size
 
     def find_halves(self, ids: Ids) -> tuple[Rows, Rows, int]:
-        """For each id the places of the keys that begin with it, and how many."""
+        """Return the range of keys that begin with each id, and their number."""
         first, last = self._places(ids.size)
         total = kernels.find_halves(
             ids, self.keys, self._directory, self._base, self._shift, first, last
@@ -109,7 +115,7 @@ class Run(SortedPairs):
         return first, last, total
 
     def find_keys(self, goals: Keys) -> tuple[Rows, Rows, int]:
-        """For each goal the places of the keys equal to it, and how many."""
+        """Return the range of keys equal to each goal, and their number."""
         first, last = self._places(goals.size)
         total = kernels.find_keys(
             goals, self.keys, self._directory, self._base, self._shift, first, last
@@ -117,7 +123,7 @@ class Run(SortedPairs):
         return first, last, total
 
     def find_rows(self, goals: Keys, found: Rows) -> int:
-        """Note the rows of goals that are not found yet; return how many."""
+        """Write the rows of goals that are not found yet; return their number."""
         self.require_directory()
         return kernels.find_rows(
             goals,
@@ -130,7 +136,7 @@ class Run(SortedPairs):
         )
 
     def find_sorted(self, goals: Keys, found: Rows) -> int:
-        """Like `find_rows`, where the goals are in order."""
+        """Like `find_rows`, for sorted goals."""
         if self._directory.size and goals.size * FEW < self.keys.size:
             return self.find_rows(goals, found)
         return kernels.find_sorted(goals, self.keys, self.rows, found)
@@ -145,26 +151,26 @@ class Run(SortedPairs):
         return self._directory.size > 0
 
     def require_directory(self, spread: int = SPREAD) -> None:
-        """Make a directory unless there is one, with so many buckets for each key."""
+        """Build the directory if there is none, with `spread` buckets per key."""
         if self._directory.size:
             return
         self._base = int(self.keys[0] >> HALF)
         span = int(self.keys[-1] >> HALF) - self._base + 1
-        # One bucket for each possible upper half if they are dense enough, else
+        # One bucket for each possible upper half if they are dense enough; otherwise
         # neighbouring ones share a bucket.
         most = max(64, spread * self.keys.size)
         self._shift = max(0, (span // most).bit_length())
         buckets = ((span - 1) >> self._shift) + 1
         directory: Rows = np.empty(buckets + 1, np.int32)
         kernels.make_directory(self.keys, self._base, self._shift, directory)
-        # Last, because another thread may be waiting for it.
+        # Last, because other threads test it to see whether the directory is complete.
         self._directory = directory
         self._line = None
 
     def require_filter(self) -> None:
-        """Make a filter unless there is one."""
+        """Build the filter if there is none."""
         if not self._filter.size:
-            # Room has its share, as it may be filled without asking.
+            # Sized for the spare capacity too, which compiled code may fill.
             bits = BITS_PER_KEY * self.keys_with_room.size
             self._filter = np.zeros(1 << (bits // 64).bit_length(), np.uint64)
             kernels.make_filter(self.keys, self._filter)
@@ -172,7 +178,7 @@ class Run(SortedPairs):
 
     @property
     def line(self) -> tuple[int, ...]:
-        """Where everything is; a directory and a filter only if there are any."""
+        """The addresses and sizes of all arrays; zero for those that are missing."""
         if self._line is None:
             directory = self._directory
             self._line = (
@@ -190,11 +196,11 @@ class Run(SortedPairs):
 
     @property
     def is_tail(self) -> bool:
-        """Whether compiled code may put more keys into the run."""
+        """Whether compiled code may append keys to the run."""
         return self.keys.size < self.keys_with_room.size == TAIL
 
     def as_tail(self) -> Run:
-        """The same keys, with room for more."""
+        """Return a copy of the run with spare capacity."""
         keys: Keys = np.empty(TAIL, np.uint64)
         rows: Rows = np.empty(TAIL, np.int32)
         size = self.keys.size
@@ -208,7 +214,7 @@ class Run(SortedPairs):
         return run
 
     def note_added(self, size: int) -> None:
-        """Take note that compiled code has put more keys into the run."""
+        """Record that compiled code has appended keys to the run."""
         size += self.keys.size
         self.keys, self.rows = self.keys_with_room[:size], self.rows_with_room[:size]
         self._directory = NO_ROWS
@@ -224,7 +230,7 @@ class Run(SortedPairs):
 
     @classmethod
     def read(cls, file: MappedArrays, name: str) -> Run:
-        """A run as it was written."""
+        """Read a run that was written to a file."""
         run = cls(file.get(f"{name}/keys"), file.get(f"{name}/rows"))
         if f"{name}/directory" in file:
             run._base, run._shift = file.values[f"{name}/directory"]
@@ -239,16 +245,16 @@ class Run(SortedPairs):
 
 
 class Index:
-    """The rows of a relation by the values of some of its columns.
+    """An index: the rows of a relation by the values of some columns.
 
     Attributes:
         columns: the columns that make up the key, in order.
-        covered: rows up to here are in the index.
-        layout: where its arrays are, for compiled code.
-        address: where the layout is.
-        described: how many rows the relation had when the layout was written.
-        spread: buckets for each key that directories should have.
-        searches: how often compiled code has looked up a single key.
+        covered: the number of rows in the index.
+        layout: the addresses of its arrays, for compiled code.
+        address: the address of the layout.
+        described: the number of rows of the relation when the layout was written.
+        spread: buckets per key for new directories.
+        searches: single-key look-ups by compiled code so far.
     """
 
     __slots__ = (
@@ -285,13 +291,13 @@ class Index:
             run.write(file, f"{name}/{at}")
 
     def take_up(self, file: MappedArrays, name: str, covered: int) -> None:
-        """Have the runs of a file, which cover so many rows."""
+        """Map the runs of a file, which cover `covered` rows."""
         self.clear()
         self.runs = [Run.read(file, f"{name}/{at}") for at in range(file.values[name])]
         self.covered = covered
 
     def describe(self, count: int) -> None:
-        """Bring the layout up to date with a relation of so many rows."""
+        """Bring the layout up to date for a relation with `count` rows."""
         self.layout[RUNS] = len(self.runs)
         has_tail = bool(self.runs) and self.runs[-1].is_tail
         self.layout[ROOM_OF_LAST] = TAIL if has_tail else 0
@@ -312,17 +318,17 @@ class Index:
 
     @property
     def wants_directories(self) -> bool:
-        """Whether a run had no directory when the layout was written."""
+        """Whether a run had no directory when the layout was last written."""
         return self._next != _NEVER
 
     def make_directories(self) -> None:
-        """Make all directories, before anybody looks for anything."""
+        """Build all directories before the first look-up."""
         for run in self.runs:
             if len(run) > FEW and not run.is_tail:
                 run.require_directory(self.spread)
 
     def note_searches(self, times: int) -> None:
-        """Take note of look-ups of single keys; make directories if they are worth it.
+        """Record single-key look-ups, and build directories once they are worthwhile.
 
         The layout must be up to date.
         """
@@ -331,37 +337,37 @@ class Index:
             self.describe(self.described)
 
     def add(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows, in any order; the arrays are the index's from now on."""
+        """Add new rows, in any order; the index takes ownership of the arrays."""
         if keys.size:
             self.add_sorted(*sort_pairs(keys, rows))
 
     def add_sorted(self, keys: Keys, rows: Rows) -> None:
-        """Add new rows whose keys are in order."""
+        """Add new rows with sorted keys."""
         if not keys.size:
             return
         runs = [*self.runs, Run(keys, rows)]
         runs.sort(key=len, reverse=True)
-        # What is merged in its place cannot be undone: interrupts wait until the index
-        # knows of it.
+        # Merging in place cannot be undone, so interrupts wait until the index has the
+        # merged runs.
         with masked():
             for at in range(len(runs) - 1, 0, -1):
                 if len(runs[at - 1]) < MERGE_RATIO * len(runs[at]):
                     runs[at - 1] = Run(*merge_pairs(runs[at - 1], runs[at]))
                     del runs[at]
-            # Not before compiled code reads the index: many relations are small.
+            # Only once compiled code reads the index: many relations are small.
             is_read = self.described >= 0
             if is_read and len(runs[-1]) < TAIL // 2 and not runs[-1].is_tail:
                 runs[-1] = runs[-1].as_tail()
             self.runs = runs
 
     def share_runs(self, other: Index) -> None:
-        """Have the keys and rows of another index, for an index without any."""
+        """Share the keys and rows of another index: for an index without rows."""
         self.runs = [run.without_room() for run in other.runs]
 
     def unite_runs(self) -> bool:
-        """Have one run, unless there are many keys; whether that is a change.
+        """Merge all runs unless there are many keys; return whether they changed.
 
-        The layout is that of the former runs then.
+        If they did, the layout is out of date.
         """
         if len(self.runs) < 2 or sum(map(len, self.runs)) > MOST_UNITED:  # noqa: PLR2004
             return False
@@ -373,12 +379,12 @@ class Index:
         return True
 
     def note_added(self, size: int, count: int) -> None:
-        """Take note that compiled code has added so many rows; there are `count`."""
+        """Record that compiled code has added `size` rows, `count` in all."""
         self.runs[-1].note_added(size)
         self.covered = self.described = count
 
     def rows_for(self, goals: Ids) -> Rows:
-        """The rows for one goal: an id, a pair of ids or what a hash is made of."""
+        """Return the rows for one goal: an id, a pair, or the columns of a hash."""
         parts = [NO_ROWS]
         for run in self.runs:
             if goals.shape[0] == 1:

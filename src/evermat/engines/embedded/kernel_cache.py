@@ -1,11 +1,10 @@
-"""Finds the machine code of all kernels, or has it made.
+"""Finds the machine code of all kernels, or compiles it.
 
-It is looked for among the images that the installation brought along, and then where
-those are that were compiled on this machine: in the folder that `EVERMAT_CACHE_DIR`
-names, beside the kernels, or in the folder for caches of the user. Where nothing fits
-the sources and the processor, everything is compiled, once. Where the installation
-cannot be written and there is no home, as in containers, a private folder for temporary
-files has to do.
+The image is searched among those of the installation, and then among those compiled on
+this machine: in the folder named by `EVERMAT_CACHE_DIR`, beside the kernels, or in the
+user's cache folder. If none fits the sources and the processor, everything is compiled,
+once. If the installation cannot be written and there is no home directory, as in
+containers, a private temporary folder is used.
 """
 
 from __future__ import annotations
@@ -36,28 +35,29 @@ if TYPE_CHECKING:
 
 SETTING = "EVERMAT_CACHE_DIR"
 INSTALLED = HERE / "prebuilt"
-"""Where the images are that an installation brings along, one for each processor."""
+"""The folder of the images of an installation, one for each kind of processor."""
 
 BASELINE = "x86-64-v3"
-"""The processors that images of an installation are made for, as LLVM calls them."""
+"""The processors that images of an installation are compiled for, as LLVM names them.
+"""
 
 BASELINE_FEATURES = (
     *("avx", "avx2", "bmi", "bmi2", "crc32", "cx16", "f16c", "fma", "lzcnt", "movbe"),
     *("popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave"),
 )
-"""What such processors have."""
+"""The features of such processors."""
 
 _BESIDE_KERNELS = HERE / "__pycache__"
 
 
 class KernelCacheWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """Machine code cannot be kept where it usually is."""
+    """Machine code cannot be kept in one of the usual folders."""
 
     code: ClassVar[str] = "EM914"
 
 
 def objects_of_kernels() -> dict[str, bytes]:
-    """The object code of all units, which is compiled if there is none."""
+    """Return the object code of all units, after compiling it if there is none."""
     found = installed_image() or compiled_image()
     if found is None:
         found = compile_image()
@@ -65,7 +65,7 @@ def objects_of_kernels() -> dict[str, bytes]:
 
 
 def installed_image() -> Image | None:
-    """The image that came with the installation, if it fits this machine."""
+    """Return the image of the installation, if it fits this machine."""
     for file in sorted(INSTALLED.glob("*.image")):
         image = read_image(file, key_of_sources())
         if image is not None and processor_has(image.features):
@@ -74,7 +74,7 @@ def installed_image() -> Image | None:
 
 
 def compiled_image() -> Image | None:
-    """The image that was compiled on this machine."""
+    """Return the image that was compiled on this machine."""
     for folder in folders():
         image = read_image(_file_in(folder), key_of_sources())
         if image is not None and processor_has(image.features):
@@ -83,7 +83,7 @@ def compiled_image() -> Image | None:
 
 
 def compile_image() -> Image:
-    """Compile all kernels for this processor, and keep what comes out."""
+    """Compile all kernels for this processor, and write the image."""
     from evermat.engines.embedded.compilation import (  # noqa: PLC0415  seldom needed
         compile_units,
         one_at_a_time,
@@ -93,7 +93,7 @@ def compile_image() -> Image:
     name, features = _processor()
     with one_at_a_time(folder):
         if (image := compiled_image()) is not None:
-            return image  # another process made it in the meantime
+            return image  # another process has compiled it meanwhile
         objects = compile_units(folder, name, features)
         needed = [each[1:] for each in features.split(",") if each.startswith("+")]
         image = Image(key_of_sources(), needed, made_with(name), objects)
@@ -116,7 +116,7 @@ def compile_for_installation(file: Path) -> None:
 
 
 def made_with(processor: str) -> dict[str, str]:
-    """Versions of what an image is made with, to be read by people."""
+    """Return the versions of an image's tools, for human readers."""
     return {
         "processor": processor,
         "python": sys.version.split()[0],
@@ -125,13 +125,13 @@ def made_with(processor: str) -> dict[str, str]:
 
 
 def processor_has(features: list[str]) -> bool:
-    """Whether this processor has all of some features, in the words of LLVM."""
+    """Return whether this processor has all of some features, as LLVM names them."""
     _, own = _processor()
     return set(features) <= {each[1:] for each in own.split(",") if each[0] == "+"}
 
 
 def writable_folder() -> Path:
-    """The first folder that machine code can be kept in."""
+    """Return the first folder that machine code can be kept in."""
     for folder in _lasting_folders():
         if is_writable(folder):
             return folder
@@ -141,7 +141,7 @@ def writable_folder() -> Path:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which is made if need be."""
+    """Return whether files can be created in a folder; create it if necessary."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -151,14 +151,14 @@ def is_writable(folder: Path) -> bool:
 
 
 def folders() -> Iterator[Path]:
-    """Where machine code may be."""
+    """Yield the folders where machine code may be."""
     yield from _lasting_folders()
     if (shared := _temporary_folder()) is not None:
         yield shared
 
 
 def _lasting_folders() -> Iterator[Path]:
-    """Where machine code can be kept, the best place first."""
+    """Yield the folders where machine code can be kept, the best one first."""
     if given := os.environ.get(SETTING):
         yield Path(given)
     yield _BESIDE_KERNELS
@@ -167,19 +167,19 @@ def _lasting_folders() -> Iterator[Path]:
 
 
 def _file_in(folder: Path) -> Path:
-    """Where the image for these sources and this processor is in a folder."""
+    """Return the path of the image for these sources and this processor in a folder."""
     made_for = ",".join((key_of_sources(), *_processor(), llvmlite_version))
     return folder / f"kernels-{sha256(made_for.encode()).hexdigest()[:24]}.image"
 
 
 def _processor() -> tuple[str, str]:
-    """The processor and its features, as LLVM calls them."""
+    """Return the processor and its features, as LLVM names them."""
     features = llvm.get_host_cpu_features()
     return llvm.get_host_cpu_name(), features.flatten()
 
 
 def _folder_of_user() -> Path | None:
-    """The folder for caches of the user."""
+    """Return the user's folder for caches."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "evermat"
     try:
@@ -189,7 +189,7 @@ def _folder_of_user() -> Path | None:
 
 
 def _temporary_folder() -> Path | None:
-    """A folder that only this user can write: what is in it is run."""
+    """Return a folder that only this user can write to, since its contents are run."""
     user = getattr(os, "getuid", lambda: 0)()
     folder = Path(tempfile.gettempdir()) / f"evermat-kernels-{user}"
     try:

@@ -1,16 +1,16 @@
-"""Which modules have kernels, what identifies their machine code, and files with it.
+"""Sources of kernels: their modules, the keys of their machine code, and image files.
 
-Machine code is found by the content of the files that it was made of, never by their
-times. A unit is a module with kernels. The code of a unit follows from its own file,
-from those of all kernels it imports, and from constants of other modules, whose files
-count as a whole; those constants are literals, so what these modules import themselves
-does not count.
+Machine code is identified by the content of the files that it was compiled from, never
+by their modification times. A unit is a module with kernels. The code of a unit depends
+on its own file, on those of all kernels it imports, and on constants of other modules,
+whose files count as a whole; those constants are literals, so the imports of these
+modules do not count.
 
-An *image* is a file with the machine code of all kernels, for one kind of processor. It
-begins with a line that says what it is, and one with a digest of the rest: a line of
-JSON with the key of the sources that it was made of, the features that a processor must
-have, and the sizes of the object codes that come next, one for each module with
-kernels. What has another beginning or another digest is not loaded.
+An *image* is a file with the machine code of all kernels, for one kind of processor.
+Its first line is a magic string, the second a digest of the rest: a line of JSON with
+the key of the sources, the required processor features, and the sizes of the object
+codes that follow, one for each unit. A file with another first line or digest is not
+loaded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOOLS = ("runtime", "compiler", "compiler_wrappers")
 """The modules that determine how kernels are compiled."""
 
 _ACCESS = ("layout",)
-"""Modules that belong to kernels though they have none."""
+"""Modules that kernels depend on, without kernels of their own."""
 
 _IMPORT = re.compile(
     rf"^from {re.escape(PACKAGE)}(?:\.([\w.]+))? import (\([^)]*\)|.*)", re.MULTILINE
@@ -44,7 +44,7 @@ _NAME = re.compile(r"\w+")
 
 @cache
 def units() -> dict[str, Path]:
-    """The modules with kernels, and their files."""
+    """Return the modules with kernels, and their files."""
     return {
         _module_of(file): file
         for file in sorted(HERE.rglob("*.py"))
@@ -54,7 +54,7 @@ def units() -> dict[str, Path]:
 
 @cache
 def key_of_sources() -> str:
-    """What all kernels are made of, and the interfaces that their code is made for."""
+    """Return the key of the sources of all kernels, and of the interfaces they use."""
     files: set[Path] = set()
     for unit in units():
         files |= needed_by(unit)
@@ -62,7 +62,7 @@ def key_of_sources() -> str:
 
 
 def key_of_unit(unit: str, *others: str) -> str:
-    """What the code of one unit is made of, and whatever else it depends on."""
+    """Return the key of the sources of one unit, and of anything else it depends on."""
     known, waiting = {unit}, [unit]
     files: set[Path] = set()
     while waiting:
@@ -84,7 +84,7 @@ def _is_kernel_code(file: Path) -> bool:
 
 @cache
 def needed_by(module: str) -> set[Path]:
-    """The file of a module, and those of this package that it imports."""
+    """Return the file of a module, and those of this package that it imports."""
     file = _file_of(module)
     found = {file, *(HERE / f"{each}.py" for each in _TOOLS)}
     for each, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
@@ -106,9 +106,9 @@ def _module_of(file: Path) -> str:
 
 
 def _digest(files: set[Path], *others: str) -> str:
-    """What identifies the contents of files, on this kind of Python."""
+    """Return a digest of files, on this kind of Python."""
     found = sha256()
-    # The places of fields in objects, which wrappers read, follow from the first.
+    # The first number determines the offsets of fields in objects, which wrappers read.
     for text in (str(object.__basicsize__), str(sys.maxsize), sys.platform, *others):
         found.update(f"{text}\n".encode())
     for file in sorted(files):
@@ -144,10 +144,10 @@ PYTHON_SYMBOLS = (
     "Py_DecRef",
     "Py_IncRef",
 )
-"""What machine code may refer to in Python, all of it in the stable interface."""
+"""Symbols of Python that machine code may use, all of them in the stable interface."""
 
 C_SYMBOLS = ("free", "log10", "malloc", "memcmp", "memcpy", "memmove", "memset")
-"""What it may refer to in the C library."""
+"""Symbols of the C library that it may use."""
 
 FIRST_LINE = b"evermat kernels 1\n"
 
@@ -157,9 +157,9 @@ class Image:
     """The machine code of all kernels.
 
     Attributes:
-        key: what identifies the sources and the interfaces that it was made for.
-        features: what the processor must have, in the words of LLVM.
-        made_with: versions, to be read by people.
+        key: identifies the sources and interfaces that it was compiled for.
+        features: the required processor features, as LLVM names them.
+        made_with: versions, for human readers.
         objects: the object code of each unit.
     """
 
@@ -170,7 +170,7 @@ class Image:
 
 
 def write_image(image: Image, path: Path) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file atomically."""
     header = {
         "key": image.key,
         "features": image.features,
@@ -187,7 +187,7 @@ def write_image(image: Image, path: Path) -> None:
 
 
 def read_image(path: Path, key: str) -> Image | None:
-    """The image in a file; `None` if there is none with this key, or it is damaged."""
+    """Return the image in a file; `None` if it has another key or is damaged."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,9 +1,9 @@
-"""Loads the machine code of kernels, and makes functions of Python of it.
+"""Loads the machine code of kernels, and makes Python functions of it.
 
-The object code of an image is linked into the process by LLVM, which takes a few
-milliseconds; no compiler is needed, nor Numba. Each unit of it has a table of methods,
-as an extension module would have, and a table that is filled in here with what its
-wrappers need of Python and NumPy.
+LLVM links the object code of an image into the process, which takes a few milliseconds
+and needs neither a compiler nor Numba. Each unit has a table of methods, like an
+extension module, and a table that is filled in here with the Python and NumPy objects
+that its wrappers need.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 _lock = Lock()
 _loaded: dict[str, dict[str, Callable[..., Any]]] = {}
 _kept: list[object] = []
-"""What loaded code refers to: it stays as long as the process."""
+"""Objects that loaded code refers to; they live as long as the process."""
 
 
 def compiled_kernel(module: str, name: str) -> Any:  # noqa: ANN401  of any type
-    """A kernel by the module that declares it, and its name."""
+    """Return a kernel by the module that declares it, and its name."""
     with _lock:
         if not _loaded:
             _loaded.update(load(objects_of_kernels()))
@@ -39,7 +39,7 @@ def compiled_kernel(module: str, name: str) -> Any:  # noqa: ANN401  of any type
 
 
 def load(objects: Mapping[str, bytes]) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Link object code into the process: the kernels of each unit by their names."""
+    """Link object code into the process; return the kernels of each unit by name."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for library, names in (
@@ -59,7 +59,7 @@ def load(objects: Mapping[str, bytes]) -> dict[str, dict[str, Callable[..., Any]
 
 
 class _Method(ctypes.Structure):
-    """How Python describes a function in C."""
+    """The C structure that describes a function to Python (`PyMethodDef`)."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -70,7 +70,7 @@ class _Method(ctypes.Structure):
 
 
 def _unit(engine: Any, unit: str) -> dict[str, Callable[..., Any]]:  # noqa: ANN401
-    """Fill in what the wrappers of a unit need; its functions."""
+    """Fill in the table of a unit's wrappers; return its functions."""
     symbol = unit.replace(".", "_")
     context = engine.get_global_value_address(f"context_{symbol}")
     given = (None, np.ndarray, _numpy_functions(), _mismatch, _failure)
@@ -88,7 +88,7 @@ def _unit(engine: Any, unit: str) -> dict[str, Callable[..., Any]]:  # noqa: ANN
 
 
 def _numpy_functions() -> int:
-    """The address of the table of functions that NumPy has for compiled code."""
+    """Return the address of NumPy's table of functions for compiled code."""
     find = ctypes.pythonapi.PyCapsule_GetPointer
     find.argtypes, find.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
     module = import_module("numpy._core._multiarray_umath")
@@ -96,12 +96,12 @@ def _numpy_functions() -> int:
 
 
 def _mismatch(signature: bytes) -> NoReturn:
-    """Refuse the arguments of a call."""
+    """Raise the error for arguments of the wrong types."""
     message = f"arguments do not fit {signature.decode()}"
     raise TypeError(message)
 
 
 def _failure(pickled: bytes) -> NoReturn:
-    """Raise what a kernel raised: as in Numba, a class, its arguments and a place."""
+    """Raise the error of a kernel: as in Numba, a class, its arguments and a place."""
     kind, arguments, _place = pickle.loads(pickled)  # noqa: S301  our own machine code
     raise kind(*(arguments or ()))

@@ -1,9 +1,9 @@
-"""Arrays in a file that is mapped into memory, so that opening it copies nothing.
+"""A file of arrays that is mapped into memory, so that opening it copies nothing.
 
-The mapping is private: arrays may be written to, and the file stays as it is. Arrays
-can have room for more at their end, which is a hole in the file and takes no disk. The
-description of all arrays is at the end; it and each array have a checksum, which is
-verified when the file is opened.
+The mapping is private: arrays may be written to, and the file does not change. Arrays
+can have spare capacity, which is a hole in the file and takes no disk space. The
+description of all arrays is at the end of the file; it and each array have a checksum,
+which is verified when the file is opened.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 _WORD = 8
 _ALIGNED = 64
 _END = 24
-"""Bytes at the end: the length of the description, its checksum, and a mark."""
+"""Bytes at the end: the length of the description, its checksum, and a magic number."""
 _MARK = b"evermat1"
 
 
 class DamagedFileError(Exception):
-    """A file that is not what was written, or is of another version."""
+    """A file that was changed after it was written, or is of another version."""
 
 
 class ArrayWriter:
-    """Writes arrays to a new file, which is whole when it is finished.
+    """Writes arrays to a new file, which is complete once `finish` has returned.
 
     Attributes:
-        values: anything else that JSON can hold, which is written at the end.
+        values: other JSON values, which are written at the end.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,9 +58,9 @@ class ArrayWriter:
         """Write an array.
 
         Args:
-            name: to find it by.
-            array: of one dimension, or of two: then it is written row by row.
-            room: how many elements each row has when it is read again.
+            name: the name by which it is read.
+            array: one-dimensional, or two-dimensional and written row by row.
+            room: the capacity of each row when it is read again.
         """
         room = array.shape[-1] if room is None else max(room, array.shape[-1])
         rows = array.reshape(-1, array.shape[-1]) if array.size else ()
@@ -93,7 +93,7 @@ class MappedArrays:
     """The arrays of a file.
 
     Attributes:
-        values: what was written beside them.
+        values: the other values in the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -107,10 +107,10 @@ class MappedArrays:
 
     def _described(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
         end = self._memory[-_END:]
-        length, told = np.frombuffer(end, np.uint64, 2).tolist()
+        length, expected = np.frombuffer(end, np.uint64, 2).tolist()
         text = self._memory[-_END - length : -_END]
         is_right = end[-len(_MARK) :] == _MARK and len(text) == length
-        if not is_right or _sum(np.frombuffer(text, np.uint8)) != told:
+        if not is_right or _sum(np.frombuffer(text, np.uint8)) != expected:
             message = "the end is not what was written"
             raise ValueError(message)
         described = json.loads(text)
@@ -120,7 +120,7 @@ class MappedArrays:
         return name in self._arrays
 
     def verify(self) -> None:
-        """Refuse a file that is not what was written.
+        """Raise an error if the file was changed after it was written.
 
         Raises:
             DamagedFileError: an array has another checksum.
@@ -133,7 +133,7 @@ class MappedArrays:
                 raise DamagedFileError(message)
 
     def get(self, name: str) -> Array:
-        """An array, with the room at its end."""
+        """Return an array, with its spare capacity."""
         about = self._arrays[name]
         shape = (*about["shape"][:-1], about["room"])
         try:
@@ -146,12 +146,12 @@ class MappedArrays:
         return found.reshape(shape)
 
     def used(self, name: str) -> Array:
-        """An array without room."""
+        """Return an array without spare capacity."""
         return self.get(name)[..., : self._arrays[name]["shape"][-1]]
 
 
 def _sum(array: Array) -> int:
-    """A checksum of an array of one dimension."""
+    """Return the checksum of a one-dimensional array."""
     data = np.ascontiguousarray(array)
     words, rest = divmod(data.nbytes, _WORD)
     last = np.zeros(2 * _WORD, np.uint8)

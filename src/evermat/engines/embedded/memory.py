@@ -1,12 +1,12 @@
-"""What the C library does with memory that was freed.
+"""Settings of the C library's allocator for freed memory.
 
-Rounds make arrays and drop them, and the next round makes others of about that size.
-If the library returns freed memory to the system at once, the system clears every page
-again before it hands it out, which can take as long as the work on it. If the library
-keeps it, the pieces lie about when one array needs more than any of them has. So it is
-told to keep some, and to return what it has kept before large arrays are made.
+Each round allocates arrays and frees them, and the next round allocates others of about
+that size. If the library returns freed memory to the system at once, the system clears
+every page before handing it out again, which can take as long as the work itself. If
+the library keeps all of it, a large array may not fit into any free piece. So it keeps
+some, and returns what it has kept before large arrays are allocated.
 
-This is for the library of most Linux systems; others do as they please.
+This applies to glibc, the library of most Linux systems; others are left alone.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import sys
 from functools import cache
 
 KEPT = 1 << 29
-"""Bytes at the end of the heap that are kept for later use."""
+"""Bytes at the end of the heap that are kept for reuse."""
 
 LARGE = 1 << 27
-"""Bytes of an array that is worth returning what is kept."""
+"""Size in bytes of arrays before which kept memory is returned."""
 
 _MAPPED = 1 << 25
-"""Arrays of so many bytes are never on the heap. It is what the library would settle
-for by itself, but does not any more once it is told anything."""
+"""Arrays of this many bytes are never on the heap. The library would choose this limit
+dynamically, but stops doing so once any setting is made.
+"""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Names of `malloc.h`."""
+"""Constants of `malloc.h`."""
 
 SETTINGS = (
     "MALLOC_TRIM_THRESHOLD_",
@@ -35,7 +36,7 @@ SETTINGS = (
     "MALLOC_ARENA_MAX",
     "GLIBC_TUNABLES",
 )
-"""Variables by which users tell the library themselves."""
+"""Environment variables by which users configure the library themselves."""
 
 
 @cache
@@ -48,17 +49,17 @@ def _library() -> ctypes.CDLL | None:
 
 @cache
 def keep_freed() -> None:
-    """Have freed memory kept for later use, unless users decided about it."""
+    """Keep freed memory for reuse, unless users have configured the library."""
     library = _library()
     if library is not None and not any(name in os.environ for name in SETTINGS):
         library.mallopt(_TRIM_THRESHOLD, KEPT)
         library.mallopt(_MMAP_THRESHOLD, _MAPPED)
-        # One heap for all threads: it keeps nothing of the others that it makes.
+        # One heap for all threads, because the settings apply to the main heap only.
         library.mallopt(_ARENA_MAX, 1)
 
 
 def make_room(size: int) -> None:
-    """Return what is kept to the system before an array of so many bytes is made."""
+    """Return kept memory to the system before an array of `size` bytes is allocated."""
     library = _library()
     if size >= LARGE and library is not None:
         library.malloc_trim(0)

@@ -1,21 +1,17 @@
-"""Equations between integers, solved before a pattern is probed.
+"""Query plans: the steps of a query, and the choice of their order.
 
-A rule such as `d(?y, ?z) :- d(?x, ?a), edge(?x, ?y, ?b), ?z = ?a + ?b` that is run from
-head to body knows ?z and ?b before it looks for `d(?x, ?a)`. Functions cannot be
-inverted in general, so the equation is checked in the end; but where both are integers,
-only ?z - ?b can pass, and one fact is looked up instead of all that share ?x. Sums of
-other numbers are rounded or have other kinds, so there the pattern is probed as ever.
+A query is a pipeline over batches of bindings: the first pattern is scanned, the others
+are probed through an index on the columns that are bound by then, and conditions apply
+as early as possible. A change comes first, because it is small; after it, always the
+pattern that is expected to add the fewest matches. The estimates come from a sample of
+each relation's rows (`Statistics`): they must be quick and seldom far off, not exact.
 
-The steps by which a query is run, and how their order is chosen.
-
-A query is run as a pipeline over batches of bindings: the first pattern is scanned, the
-others are probed through an index on the columns that are bound by then, and conditions
-apply as soon as they can. The change comes first where there is one, because it is
-small; after it, always the pattern that is expected to add the fewest matches.
-
-What a sample of a relation's rows tells about all of them.
-
-Plans of queries are chosen by it: it must be quick and seldom far off, not exact.
+Equations between integers are solved before a pattern is probed. A rule such as `d(?y,
+?z) :- d(?x, ?a), edge(?x, ?y, ?b), ?z = ?a + ?b` that is run from head to body knows ?z
+and ?b before it looks for `d(?x, ?a)`. Functions cannot be inverted in general, so the
+equation is checked in the end; but if both are integers, only ?z - ?b can pass, and one
+fact is looked up instead of all that share ?x. Sums of other numbers are rounded or
+have other kinds, so they are probed without the solution.
 """
 
 from __future__ import annotations
@@ -50,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The column at a position must be `left + sign * right`."""
+    """A solved equation: the column at a position must be `left + sign * right`."""
 
     position: int
     column: int
@@ -60,14 +56,14 @@ class Solution:
 
 
 def can_be_solved(step: Compute | Require) -> TypeGuard[Require]:
-    """Whether a step is an equation that may fix a column of a pattern."""
+    """Return whether a step is an equation that may determine a column of a pattern."""
     return isinstance(step, Require) and any(_forms(step.expression))
 
 
 def find_solution(
     pattern: Pattern, equations: Iterable[Require], bound: set[int]
 ) -> Solution | None:
-    """How an equation between known columns fixes a further column of a pattern."""
+    """Return how an equation determines another column of a pattern."""
     free = {
         operand.index: at
         for at, operand in enumerate(pattern.operands)
@@ -81,7 +77,7 @@ def find_solution(
 
 
 def _forms(equation: Apply) -> Iterator[tuple[int, Operand, Operand, int]]:
-    """For each column of `z = a + b` or `z = a - b`: how the others give it."""
+    """Yield for each column of `z = a + b` or `z = a - b` its solution."""
     if equation.function != "=":
         return
     for total, term in (equation.arguments, equation.arguments[::-1]):
@@ -109,15 +105,16 @@ def _is_known(operand: Operand, bound: set[int]) -> bool:
 
 
 CANNOT_FAIL = frozenset({"=", "!=", "<", "<=", ">", ">="})
-"""Functions that have a value for all arguments, and so may be used early."""
+"""Functions that are defined for all arguments, and so may be evaluated early."""
 
 FEW_INLINE_ROWS = 8
-"""So many rows are tried one after the other, as if each were a rule of its own."""
+"""Up to this many rows are tried one after the other, like rules that are not folded.
+"""
 
 
 @dataclass(slots=True)
 class Step:
-    """One stage of the pipeline.
+    """One step of a plan.
 
     Attributes:
         keep: the columns that later steps or the head still need.
@@ -128,7 +125,7 @@ class Step:
 
 @dataclass(slots=True)
 class Scan(Step):
-    """Extend each binding by all facts of a pattern; mostly the first step."""
+    """Extend each binding by all facts of a pattern; usually the first step."""
 
     pattern: Pattern
 
@@ -139,7 +136,7 @@ class Probe(Step):
 
     Attributes:
         key: the positions of the pattern that are bound: constants and known columns.
-        solution: what fixes one more position where numbers are integers.
+        solution: a solved equation for one more position, if its operands are integers.
     """
 
     pattern: Pattern
@@ -157,7 +154,7 @@ class ProbeInline(Step):
 
 @dataclass(slots=True)
 class Test(Step):
-    """Keep the bindings for which a fact is there, or is not there."""
+    """Keep the bindings for which a fact exists, or for which it does not."""
 
     pattern: Pattern
     present: bool
@@ -179,7 +176,7 @@ class Check(Step):
 
 @dataclass(slots=True)
 class Plan:
-    """Steps in order, and what they were chosen for.
+    """A query's steps in order.
 
     Attributes:
         sizes: the number of rows of each relation when the plan was made.
@@ -199,10 +196,10 @@ def make_plan(
     """Choose the order of the steps of a query.
 
     Args:
-        query: what to run.
-        fan_out: how many facts of a relation share given values of some positions.
-        frequency: how many facts of a relation have certain values there.
-        size: how many facts a relation has.
+        query: the query.
+        fan_out: estimates how many facts of a relation share values at some positions.
+        frequency: estimates how many facts of a relation have certain values there.
+        size: returns the number of facts of a relation.
     """
     steps = list(_Planner(query, fan_out, frequency, size).steps())
     _note_columns_to_keep(query, steps)
@@ -211,10 +208,10 @@ def make_plan(
 
 
 class _Planner:
-    """Chooses one step after the other.
+    """Chooses one step after the other, greedily.
 
-    What a step costs is worked out again only where columns that matter to it became
-    bound, so that planning stays within the square of the size of a rule.
+    The cost of a pattern is recomputed only when columns that it depends on have been
+    bound, so that planning is at most quadratic in the size of a rule.
     """
 
     def __init__(
@@ -235,14 +232,14 @@ class _Planner:
         self.equations = [step for step in query.computations if can_be_solved(step)]
         self.inline = query.inline
         self._costs: dict[int, float] = {}
-        """What each pattern costs."""
+        """The cost of each pattern."""
         self._queue: list[tuple[float, int]] = []
-        """A heap of costs and patterns; those that no longer hold are passed over."""
+        """A heap of costs and patterns; outdated entries are skipped."""
         self._touched = self._patterns_by_column()
         self._conditions = _Conditions(query)
 
     def _patterns_by_column(self) -> dict[int, set[int]]:
-        """The patterns that may cost something else once a column is bound."""
+        """Return for each column the patterns whose cost may depend on it."""
         by_column: dict[int, set[int]] = {}
         for at, pattern in self.patterns.items():
             for column in _columns_of(pattern):
@@ -287,7 +284,7 @@ class _Planner:
         return Probe(best, key, solution) if key else Scan(best)
 
     def _comes_now(self, inline: InlineRows) -> bool:
-        """Whether inline rows come before the pattern that costs least."""
+        """Return whether inline rows come before the cheapest pattern."""
         if not self.patterns:
             return True
         at = self._cheapest_pattern()
@@ -296,7 +293,7 @@ class _Planner:
         )
 
     def _cheapest_pattern(self) -> int:
-        """Where the pattern is that costs least, and of several such the first."""
+        """Return the position of the first of the cheapest patterns."""
         while True:
             cost, at = self._queue[0]
             if at in self.patterns and self._costs[at] == cost:
@@ -304,7 +301,7 @@ class _Planner:
             heappop(self._queue)
 
     def _weigh(self, patterns: Iterable[int]) -> None:
-        """Work out what some patterns cost by now."""
+        """Compute the current costs of some patterns."""
         for at in patterns:
             cost = self._cost(self.patterns[at])
             if self._costs.get(at) != cost:
@@ -325,9 +322,9 @@ class _Planner:
             self._weigh(touched & self.patterns.keys())
 
     def _is_narrowed_by(self, inline: InlineRows, pattern: Pattern) -> bool:
-        """Whether a pattern is better looked up with few inline rows known.
+        """Return whether a pattern is better looked up once few inline rows are bound.
 
-        Rules that are not folded have constants there, and their indexes will do.
+        Rules that are not folded have constants there, and share their indexes.
         """
         columns = {column.index for column in inline.columns}
         return (
@@ -356,9 +353,9 @@ class _Planner:
         if len(key) == len(pattern.operands):
             return 0.0
         if not key:
-            # Nothing in common with what is bound: all pairs, unless it comes first.
+            # No column in common with the bound ones: a product, unless it comes first.
             size = float(self.size(pattern.relation))
-            # What is empty now need not stay so, and programs scan but once.
+            # An empty relation may be filled later, and programs scan only once.
             return 1e6 * max(size, 1.0) if self.bound else size
         constants = {
             at: operand
@@ -388,7 +385,7 @@ class _Planner:
     # -------------------------------------------------------- conditions
 
     def _ready(self) -> Iterator[Step]:
-        """What can be tested by now, and cannot fail."""
+        """Yield conditions whose columns are bound, and which cannot fail."""
         for condition in self._conditions.take_ready():
             if isinstance(condition, Pattern):
                 self.negative.remove(condition)
@@ -398,7 +395,7 @@ class _Planner:
                 yield Check(condition)
 
     def _ready_at_last(self) -> Iterator[Step]:
-        """The computations, in the order in which the query has them."""
+        """Yield the computations, in the order of the query."""
         for step in self.computations:
             if isinstance(step, Require):
                 yield Check(step)
@@ -412,7 +409,7 @@ class _Planner:
 
 
 class _Conditions:
-    """Negated patterns, and comparisons, that wait for their columns to be bound."""
+    """Negated patterns and comparisons that wait for their columns to be bound."""
 
     def __init__(self, query: Query) -> None:
         self._all: list[Pattern | Require] = list(query.negative)
@@ -429,7 +426,7 @@ class _Conditions:
                 self._waiting.setdefault(column, []).append(at)
 
     def bind(self, columns: set[int]) -> None:
-        """Note that columns are bound which were not."""
+        """Record newly bound columns."""
         for column in columns:
             for at in self._waiting.pop(column, ()):
                 self._missing[at] -= 1
@@ -437,7 +434,7 @@ class _Conditions:
                     self._ready.append(at)
 
     def take_ready(self) -> list[Pattern | Require]:
-        """Those that wait for nothing any more, in the order of the query."""
+        """Return those whose columns are all bound, in the order of the query."""
         taken = [self._all[at] for at in sorted(self._ready)]
         self._ready.clear()
         return taken
@@ -482,7 +479,7 @@ def _note_columns_to_keep(query: Query, steps: list[Step]) -> None:
 
 
 def describe(plan: Plan) -> list[str]:
-    """The steps, a line each, for people."""
+    """Return the steps as text, one line each."""
     return [_describe(step) for step in plan.steps]
 
 
@@ -528,14 +525,14 @@ def _text(expression: Expression) -> str:
 
 
 SAMPLE = 2048
-"""How many rows are looked at."""
+"""Number of rows in a sample."""
 
 
 class Statistics:
-    """Estimates for a table, given by column.
+    """Estimates for a table, from a sample of its rows.
 
     Attributes:
-        count: how many rows it has.
+        count: the number of rows of the table.
     """
 
     def __init__(self, table: Ids) -> None:
@@ -545,7 +542,7 @@ class Statistics:
         self._distinct: dict[tuple[int, ...], float] = {}
 
     def fan_out(self, columns: tuple[int, ...]) -> float:
-        """About how many rows share given values of some columns."""
+        """Estimate how many rows share values of some columns."""
         if not self.count:
             return 0.0
         distinct = self._distinct.get(columns)
@@ -554,7 +551,7 @@ class Statistics:
         return max(self.count / distinct, 1e-3)
 
     def frequency(self, values: Mapping[int, int]) -> float:
-        """About how many rows have certain values, by column.
+        """Estimate how many rows have certain values, by column.
 
         Values are not equally frequent: most triples may have the same predicate.
         """
@@ -574,5 +571,5 @@ class Statistics:
         once = sample[1:-1][
             (sample[1:-1] != sample[:-2]) & (sample[1:-1] != sample[2:])
         ].size
-        # Values seen once in the sample stand for values not seen at all.
+        # Values seen once in the sample represent values not seen at all.
         return float(different + once * (self._step - 1))

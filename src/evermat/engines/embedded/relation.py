@@ -1,9 +1,36 @@
-"""A relation: rows of ids, their status and their counters, and indexes over them.
+"""A relation: a table of constant ids, with the status and counters of each row.
 
-A fact gets a row when it is first mentioned and keeps it. Whether the fact holds, was
-given, or is in one of the sets of the update at work are bits of the row's status, so a
-fact is deleted and comes back by flipping bits, and a view such as "held before, not
-deleted" is a mask. Rows that hold in no way are cleared out when they are too many.
+A row id is a fact's number within its relation. The *status* of a row is 16 bits, each
+of which says whether the fact is in one set of facts.
+
+The life of a fact:
+
+1. It gets a row, with status 0, when it is first mentioned: inserted by a user, derived
+as a candidate, or looked up by `intern`. The row is never moved or changed until the
+relation is compacted, so row ids can be kept.
+2. During a transaction, the two lowest bits do not change: `MATERIALISED` and
+`EXPLICIT` still describe the facts before the update. Each growing set (such as the
+deleted and the added facts) takes one of the other 14 bits and sets it in the rows of
+its members. The bit is cleared and freed when the set is released, at the end of the
+transaction at the latest. Settled sets and compiled rounds borrow bits for the time of
+one call.
+3. The counters c_nr and c_r, in contrast, change during the transaction; the old values
+are logged (`store.CounterColumn`).
+4. A commit clears `EXPLICIT` of facts that are no longer explicit and sets it for new
+ones, clears `MATERIALISED` and both counters of deleted facts, and sets `MATERIALISED`
+of added ones (`Store.withdraw`, `give`, `hide`, `show`). A rollback writes the logged
+counts back. Both release all growing sets, so that outside transactions only the two
+lowest bits are ever set.
+5. A deleted fact keeps its row; if it is derived again, it gets the same one. When dead
+rows outnumber live ones, and are more than a few, `compact` removes all rows with
+neither bit and renumbers the rest.
+
+Explicit facts are usually materialised. With equality they need not be: `normalise`
+materialises the rewritten fact instead.
+
+An engine that materialises from scratch has no update to undo, and sets the two lowest
+bits directly. A view such as "materialised before, and not deleted" is a mask over
+statuses (`views`), and deleting a fact changes no index.
 """
 
 from __future__ import annotations
@@ -40,7 +67,7 @@ _Listener = TypeVar("_Listener")
 MATERIALISED = 1
 """The status bit of facts that hold."""
 EXPLICIT = 2
-"""The status bit of facts that were given."""
+"""The status bit of facts that are explicit."""
 
 NONRECURSIVE, RECURSIVE = 0, 1
 """The two counters."""
@@ -48,26 +75,29 @@ NONRECURSIVE, RECURSIVE = 0, 1
 MOST_ROWS = 2**31 - 1
 
 MOST_UNREAD = 1 << 10
-"""After so many changes of counts, those who have not looked are told no more: they
-start from all counts when they look again."""
+"""Raised rows are recorded in at most this many pieces for a listener that does not
+read them. After that the listener is dropped, and starts from all counts next time.
+"""
 
 _SLACK = 8
-"""One row in so many is room for rows to come."""
+"""Spare capacity: one row in this many."""
 
 _LEFT_OVER = 1 / 16
-"""If no more are left out, beside those that are copied, a copy has all rows."""
+"""A copy has all rows if this share of the copied ones, or less, is left out."""
 
 _MANY, _LARGE = 1 << 22, 1 << 25
-"""From this many rows on, relations grow boldly, as copies are what costs most; and
-from this many on cautiously, as a system refuses what it could never have."""
+"""From this many rows on, relations reserve generously, because copying is the largest
+cost; from this many on cautiously, because systems refuse to allocate more memory than
+they can have.
+"""
 
 
 class Clock:
-    """Tells whether relations have other rows than before.
+    """A logical clock that records when the rows of each relation last changed.
 
     Attributes:
-        time: goes on whenever rows come, or are cleared out.
-        changed: relations whose layout may not be up to date.
+        time: increases whenever rows are added, or are cleared out.
+        changed: relations whose layout may be out of date.
     """
 
     __slots__ = ("_in_order", "changed", "time")
@@ -76,10 +106,10 @@ class Clock:
         self.time = 0
         self.changed: set[Relation] = set()
         self._in_order: dict[Relation, None] = {}
-        """All relations; the last to change is the last."""
+        """All relations, the most recently changed one last."""
 
     def tick(self, relation: Relation) -> None:
-        """Take note that a relation has other rows, or other arrays."""
+        """Record that a relation has other rows, or other arrays."""
         self.time += 1
         self.changed.add(relation)
         relation.changed_at = self.time
@@ -87,25 +117,25 @@ class Clock:
         self._in_order[relation] = None
 
     def since(self, time: int) -> list[Relation]:
-        """The relations that have changed after some time: mostly few of many."""
+        """Return the relations changed after a time; usually few of many."""
         changed = takewhile(
             lambda each: each.changed_at > time, reversed(self._in_order)
         )
         return list(changed)
 
     def forget(self, relation: Relation) -> None:
-        """Take note that there is no such relation any more."""
+        """Record that a relation no longer exists."""
         self.changed.discard(relation)
         del self._in_order[relation]
 
 
 class Relation:
-    """See the module's docstring.
+    """A table of rows with status and counters; see the module's docstring.
 
     Args:
-        name: what it is called.
-        arity: how many columns it has.
-        clock: is told of changes.
+        name: its name.
+        arity: the number of columns.
+        clock: records changes.
     """
 
     def __init__(self, name: str, arity: int, clock: Clock | None = None) -> None:
@@ -113,35 +143,38 @@ class Relation:
         self.arity = arity
         self._clock = Clock() if clock is None else clock
         self.changed_at = 0
-        """When it was given other rows, or other arrays, for the last time."""
+        """The time of the last change of rows or arrays."""
         self.count = 0
-        """How many rows there are, whatever their status."""
+        """The number of rows, whatever their status."""
         self.alive = 0
-        """How many rows are materialised."""
+        """The number of materialised rows."""
         self.given = 0
-        """How many rows are explicit."""
+        """The number of explicit rows."""
         self._table: Ids = np.empty((arity, 16), np.uint32)
         self._status: Status = np.empty(16, np.uint16)
         self._counters: list[Rows | None] = [None, None]
         self._counted = [0, 0]
-        """For each counter the row from which on all counts are zero."""
+        """For each counter, the row from which on all counts are zero."""
         self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
-        """For constants that were asked about by `Closer.counted`: rows that had them
-        and a count then, and any rows whose counts were raised since."""
+        """Constants that `Closer.counted` was called for, with the rows that had them
+        and a count at that time, and any rows whose counts were raised since.
+        """
         self.raised_for: dict[object, list[Rows]] = {}
-        """For those who ask to be told: rows whose counts may have been raised since
-        they last looked."""
+        """For each listener, rows whose counts may have been raised since it last read
+        them.
+        """
         self.numbering = 0
-        """Goes on whenever rows get other numbers."""
+        """Increases whenever rows are renumbered."""
         self.origin, self.shared = object(), 0
-        """Relations of one origin have the same rows as far as these are shared."""
+        """Relations of one origin have the same first rows, as many as are shared."""
         self.layout = relation_layout()
-        """Where the arrays are, for compiled code; good while an index of the
-        relation is described for as many rows as there are."""
+        """The addresses of the arrays, for compiled code; valid while an index of the
+        relation is described for the current number of rows.
+        """
         self._laid_out: tuple[object, ...] = (None, None, None, None)
-        """The arrays that it tells of."""
+        """The arrays that the layout describes."""
         self.address = address(self.layout)
-        """Where the layout is."""
+        """The address of the layout."""
         self.primary = Index(tuple(range(arity)))
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._statistics: Statistics | None = None
@@ -151,20 +184,20 @@ class Relation:
 
     @property
     def table(self) -> Ids:
-        """The rows by column, with room for more at the end."""
+        """The rows by column, including spare capacity at the end."""
         return self._table
 
     def whole_table(self) -> Ids:
-        """All rows by column, as a view: what a row holds never changes."""
+        """Return all rows by column, as a view: the ids of a row never change."""
         return self._table[:, : self.count]
 
     @property
     def status(self) -> Status:
-        """The status of each row, with room for more at the end."""
+        """The status of each row, including spare capacity at the end."""
         return self._status
 
     def counter(self, which: int) -> Rows:
-        """One of the two counters of each row, with room for more at the end."""
+        """Return one of the two counters of each row, with spare capacity."""
         counter = self._counters[which]
         if counter is None:
             counter = self._counters[which] = np.zeros(self._status.size, np.int32)
@@ -173,29 +206,29 @@ class Relation:
         return counter
 
     def note_counted(self, which: int, rows: Rows, greatest: int) -> None:
-        """Take note that counts of rows were changed, one row being the greatest."""
+        """Record that counts of rows have changed, up to the row `greatest`."""
         if greatest >= self._counted[which]:
             self._counted[which] = greatest + 1
         self.note_raised(rows)
 
     def restore_counts(self, which: int, rows: Rows, counts: Rows) -> None:
-        """Write back counts as they were."""
+        """Write back earlier counts."""
         self.counter(which)[rows] = counts
         self.note_raised(rows)
 
     def note_raised(self, rows: Rows) -> None:
-        """Take note that counts of rows may have been raised."""
+        """Record that counts of rows may have been raised."""
         if rows.size:
             _append_to_all(self.raised, rows)
             _append_to_all(self.raised_for, rows)
 
     @property
     def tells_of_counts(self) -> bool:
-        """Whether anyone has asked to be told whose counts are raised."""
+        """Whether there is a listener for raised counts."""
         return bool(self.raised or self.raised_for)
 
     def counted(self, which: int, rows: Rows) -> Rows:
-        """The counts of some rows, without making room for a counter never used."""
+        """Return the counts of rows, without allocating a counter that is not used."""
         counter = self._counters[which]
         return np.zeros(rows.size, np.int32) if counter is None else counter[rows]
 
@@ -205,7 +238,7 @@ class Relation:
         return max(self._counted)
 
     def counted_rows(self) -> Rows:
-        """The rows of which one of the two counts is above zero."""
+        """Return the rows with at least one count above zero."""
         counted = np.zeros(self.count, np.bool_)
         for counter in self._counters:
             if counter is not None:
@@ -213,7 +246,7 @@ class Relation:
         return np.flatnonzero(counted).astype(np.int32)
 
     def marked_rows(self) -> Rows:
-        """The explicit rows whose recursive count is above zero."""
+        """Return the explicit rows whose recursive count is above zero."""
         counter = self._counters[RECURSIVE]
         if counter is None:
             return np.empty(0, np.int32)
@@ -223,11 +256,11 @@ class Relation:
         return marked
 
     def keys_of(self, table: Ids) -> Keys:
-        """The keys by which facts are told apart."""
+        """Return the keys that identify facts in the primary index."""
         return make_keys(table)
 
     def find(self, table: Ids, keys: Keys | None = None) -> Rows:
-        """The row of each fact, or -1."""
+        """Return the row of each fact, or -1."""
         keys = self.keys_of(table) if keys is None else keys
         found = np.full(keys.size, -1, np.int32)
         if self.arity > WIDEST_EXACT_KEY:
@@ -244,10 +277,10 @@ class Relation:
         return found
 
     def find_sorted(self, *pieces: Keys) -> Rows:
-        """The row of each of sorted exact keys, or -1.
+        """Return the row of each of sorted exact keys, or -1.
 
         Args:
-            pieces: the keys, which can be in several arrays.
+            pieces: the keys, possibly in several arrays.
         """
         found = empty(sum(keys.size for keys in pieces), np.int32)
 
@@ -265,11 +298,11 @@ class Relation:
         return found
 
     def find_wide_sorted(self, facts: Ids, keys: Keys) -> Rows:
-        """The row of each fact, or -1, where the keys are hashes in order.
+        """Return the row of each fact, or -1, for keys that are sorted hashes.
 
-        Facts are given one after the other, in either order of memory. The first row
-        with the same hash is next to always the fact. If one is not, all are looked up
-        again in the way that minds collisions.
+        The facts are stored one after the other, in either memory order. The first row
+        with the same hash is almost always the fact. If one is not, all of them are
+        looked up again by `find`, which handles collisions.
         """
         found = self.find_sorted(keys)
 
@@ -281,7 +314,7 @@ class Relation:
         return found
 
     def append(self, keys: Keys, table: Ids) -> Rows:
-        """Give rows to facts that have none; the keys are sorted."""
+        """Append rows for facts that have none; the keys are sorted."""
         first, last = self.count, self.count + keys.size
         self._reserve(last)
         self._table[:, first:last] = table
@@ -291,21 +324,21 @@ class Relation:
         return rows
 
     def _accept(self, count: int, keys: Keys, rows: Rows) -> None:
-        """Have more rows, which are written down already; the keys are sorted.
+        """Add rows that are already written to the index; the keys are sorted.
 
-        An error comes before the rows are in the index, and they are not there then.
+        If this raises an error, the rows are not in the index.
         """
         self.primary.add_sorted(keys, rows)
         self.count = count
 
     def append_few(self, keys: Keys) -> tuple[Rows, Rows] | None:
-        """Give rows to few facts that have none, whose keys are exact.
+        """Append rows for a few facts that have none and whose keys are exact.
 
-        The keys are given away.
+        The keys are overwritten.
 
         Returns:
-            The rows, and how often each fact is there; None if there is no room, or the
-            layout is not up to date.
+            The rows and how often each fact occurs; None if there is no capacity, or
+            the layout is out of date.
         """
         first, other = self.growth
         if self.primary.described != first or keys.size > TAIL:
@@ -319,10 +352,10 @@ class Relation:
 
     @property
     def growth(self) -> tuple[int, int]:
-        """How many rows there are, and where the layout of the other index is.
+        """The number of rows, and the address of the layout of the second index.
 
-        That is the one by the second of two columns; 0 if there is none, or none that
-        is up to date.
+        That index is keyed by the second of two columns; the address is 0 if it does
+        not exist or is out of date.
         """
         other = self._indexes.get((1, 0))
         if other is None or other.described != self.count:
@@ -330,11 +363,11 @@ class Relation:
         return self.count, other.address
 
     def note_appended(self, count: int, *, has_other: bool) -> None:
-        """Take note that compiled code has appended rows.
+        """Record that compiled code has appended rows.
 
         Args:
-            count: how many rows there are now.
-            has_other: whether they are in the other index, too; see `growth`.
+            count: the number of rows now.
+            has_other: whether the rows are also in the second index; see `growth`.
         """
         size = count - self.count
         self.count = count
@@ -344,7 +377,7 @@ class Relation:
             self._indexes[1, 0].note_added(size, count)
 
     def append_wide(self, facts: Ids, keys: Keys, rows: Rows) -> None:
-        """Give rows to those facts that have none; the keys are hashes in order."""
+        """Append rows for those facts that have none; the keys are sorted hashes."""
         new = int(np.count_nonzero(rows < 0))
         if not new:
             return
@@ -356,11 +389,11 @@ class Relation:
         self._accept(last, new_keys, np.arange(first, last, dtype=np.int32))
 
     def append_new(self, pieces: Sequence[Keys], rows: Rows) -> None:
-        """Give rows to those of sorted exact keys that have none yet.
+        """Append rows for those of sorted exact keys that have none yet.
 
         Args:
-            pieces: the keys, which can be in several arrays.
-            rows: of all keys; negative for those without a row.
+            pieces: the keys, possibly in several arrays.
+            rows: the row of each key; negative if it has none.
         """
         sizes: dict[int, int] = {}
 
@@ -400,11 +433,11 @@ class Relation:
         self._accept(last, new_keys, np.arange(first, last, dtype=np.int32))
 
     def copy_rows(self, kept: npt.NDArray[np.bool_], twin: Relation) -> Rows:
-        """Copy some rows into an empty relation; what is sorted here is sorted there.
+        """Copy rows into an empty relation, in sorted runs as they are here.
 
         Args:
             kept: for each row whether it is copied.
-            twin: an empty relation with as many columns.
+            twin: an empty relation of the same arity.
         """
         size = int(np.count_nonzero(kept))
         if self.count - size <= size * _LEFT_OVER:
@@ -417,10 +450,10 @@ class Relation:
         return np.arange(twin.count, dtype=np.int32)
 
     def _copy_all(self, twin: Relation) -> None:
-        """Have all rows in another relation: from now on, both have a common origin.
+        """Share all rows with another relation, so that both have a common origin.
 
-        They share the table and the keys. The other one has no room for more rows, and
-        so it copies the table before it appends any.
+        They share the table and the keys. The other relation has no spare capacity, so
+        it copies the table before it appends rows.
         """
         size = self.count
         status = np.zeros(size, np.uint16)
@@ -441,7 +474,7 @@ class Relation:
                 f"{MOST_ROWS:,}",
                 help="divide the data, or derive less",
             )
-        # Memory that is not written to costs nothing, copying and clearing it does.
+        # Untouched memory costs nothing; copying and clearing it does.
         growth = 4 if size < _MANY else 16 if size < _LARGE else 2
         room = max(size + size // _SLACK, self._status.size * growth)
         table: Ids = empty((self.arity, room), np.uint32, growth)
@@ -455,11 +488,11 @@ class Relation:
                 longer: Rows = np.zeros(room, np.int32)
                 longer[:used] = counter[:used]
                 counters[which] = longer
-        # All of them or none: there may be no memory for one of them.
+        # All of them or none: an allocation may fail.
         self._table, self._status, self._counters = table, status, counters
 
     def compact(self) -> None:
-        """Forget rows that are neither materialised nor explicit."""
+        """Remove rows that are neither materialised nor explicit."""
         held = MATERIALISED | EXPLICIT
         alive = np.flatnonzero(self._status[: self.count] & held)
         size = alive.size
@@ -478,11 +511,11 @@ class Relation:
                 shorter[:size] = counter[alive]
                 counters[which] = shorter
         rows = np.arange(size, dtype=np.int32)
-        # Up to here nothing has changed, and from here on no memory is needed.
+        # Nothing has changed so far, and the rest needs no memory.
         self._clock.tick(self)
         self._table, self._status, self._counters = new_table, status, counters
         self._counted = [size, size]
-        # The indexes stay what they are, as others may hold them.
+        # Keep the index objects, because others may refer to them.
         for index in (self.primary, *self._indexes.values()):
             index.clear()
         self._statistics = None
@@ -493,16 +526,13 @@ class Relation:
         self._accept(size, keys, rows)
 
     def recovered(self, clock: Clock) -> Relation:
-        """A relation with the same rows, of which everything else is made anew.
-
-        It takes over the arrays.
-        """
+        """Return a relation that takes over the arrays and rebuilds everything else."""
         new = Relation(self.name, self.arity, clock)
         new.alive, new.given = self.alive, self.given
         new._table, new._status = self._table, self._status
         new._counters = list(self._counters)
         new._counted = [self.count, self.count]
-        # Sets that were at work have left their bits behind.
+        # Sets of an unfinished update have left their bits behind.
         self._status[: self.count] &= np.uint16(MATERIALISED | EXPLICIT)
         rows = np.arange(self.count, dtype=np.int32)
         new._accept(self.count, *sort_pairs(self.keys_of(self.whole_table()), rows))
@@ -548,10 +578,10 @@ class Relation:
         return list(zip(self._counters, used, strict=True))
 
     def take_up(self, file: MappedArrays, name: str) -> int:
-        """Have the rows of a file: for relations without any.
+        """Map the rows of a file into a relation that has none.
 
         Returns:
-            How many rule instances the counts stand for.
+            The number of rule instances that the counts represent.
         """
         about = file.values[name]
         self._clock.tick(self)
@@ -564,7 +594,7 @@ class Relation:
         for which, used in enumerate(self._counted):
             if used:
                 counter = self._counters[which] = file.get(f"{name}/counter {which}")
-                # New rows begin with zero, and room in a file is not verified.
+                # New rows start at zero, and spare capacity in a file is not verified.
                 counter[self.count :] = 0
         self.primary.take_up(file, f"{name}/index", self.count)
         for columns in map(tuple, about["indexes"]):
@@ -575,10 +605,10 @@ class Relation:
     # --------------------------------------------------------------------- indexes
 
     def index(self, columns: tuple[int, ...]) -> Index:
-        """An index that finds rows by these columns, brought up to date.
+        """Return an up-to-date index that finds rows by these columns.
 
-        One column is looked up by the upper half of a key, two by the key, and more
-        by its hash. All columns, and the first of two, are what the primary index has.
+        One column is looked up by the upper half of a key, two by the key, and more by
+        its hash. The primary index serves all columns, and the first of two.
         """
         wanted = self._key_columns(columns)
         if wanted == self.primary.columns:
@@ -597,18 +627,18 @@ class Relation:
             index.covered = self.count
 
     def unite_runs(self, index: Index) -> None:
-        """Have few runs of an index that is looked up again and again."""
+        """Merge the runs of an index that is looked up frequently."""
         if index.unite_runs():
             self._clock.tick(self)
 
     def require_layout(self) -> int:
-        """Bring the layout up to date; where it is."""
+        """Bring the layout up to date, and return its address."""
         if self.primary.described != self.count:
             self.describe(self.primary)
         return self.address
 
     def describe(self, index: Index) -> None:
-        """Bring an index, its layout and that of the relation up to date."""
+        """Bring an index, its layout and the layout of the relation up to date."""
         self._bring_up_to_date(index)
         index.describe(self.count)
         arrays = (self._table, self._status, *self._counters)
@@ -636,7 +666,7 @@ class Relation:
 
     @property
     def statistics(self) -> Statistics:
-        """What a sample tells that was taken when there were about as many rows."""
+        """Statistics of a sample, renewed when the number of rows doubles or halves."""
         known = self._statistics
         if known is None or not known.count / 2 <= self.count <= known.count * 2:
             known = self._statistics = Statistics(self.whole_table())
@@ -654,12 +684,12 @@ class Relation:
 
     @property
     def index_count(self) -> int:
-        """How many indexes there are."""
+        """The number of indexes."""
         return 1 + len(self._indexes)
 
 
 def _append_to_all(lists: dict[_Listener, list[Rows]], rows: Rows) -> None:
-    """Append rows to all lists, and drop those that have not been read for long."""
+    """Append rows to all lists, and drop lists that have not been read for long."""
     unread = []
     for listener, parts in lists.items():
         parts.append(rows)
@@ -674,13 +704,13 @@ def _append_to_all(lists: dict[_Listener, list[Rows]], rows: Rows) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitting:
-    """Chooses rows of a relation by their ids at some positions."""
+    """Selects rows of a relation by their ids at some positions."""
 
     relation: Relation
     constants: Mapping[int, int]
 
     def __call__(self, rows: Rows) -> Rows:
-        """Those of some rows that have the ids."""
+        """Return those of the rows that have the ids."""
         table = self.relation.table
         for at, wanted in self.constants.items():
             rows = rows[table[at, rows] == wanted]

@@ -1,14 +1,12 @@
-"""Plans of queries, kept as long as relations are about as large as they were.
+"""The engine's operators on rules: plans, evaluation, and one-step provability.
 
-Which facts have a derivation: a fact that one rule derives is not asked about again.
+`Plans` caches the plans of queries while relations keep about the same size. All
+queries of a set are run by one call of compiled code if that is little work
+(`at_once`), and otherwise one after the other, each by its plan (`_evaluate`).
 
-Where many rules derive the same relation, as those for `person(?x)`, most facts follow
-by one or two of them. So these are asked first, and the others only about what is left.
-
-What the embedded engine does with rules.
-
-All queries of a set are run by one call of compiled code where that is little work
-(`at_once`), and otherwise one after the other, each by its plan (`evaluate`).
+`Proofs` decides which facts have a derivation. If many rules derive the same relation,
+such as `person(?x)`, one or two of them derive most facts. So these rules are tried
+first, and the others only on the remaining facts.
 """
 
 from __future__ import annotations
@@ -49,14 +47,14 @@ if TYPE_CHECKING:
 
 
 REPLAN_FACTOR = 8
-"""A plan is made anew when a relation has grown or shrunk by more than this."""
+"""A plan is replaced when a relation has grown or shrunk by more than this factor."""
 
 
 class Plans:
     """The plans for the relations of a store.
 
-    They go with their queries, which go when rules change: a plan has a query of its
-    own, so that it does not keep alive what it is found by.
+    A plan is dropped with its query, when the rule is removed: plans contain a copy of
+    the query, so that they do not keep their own weak key alive.
 
     Args:
         store: relations that queries mention are added to it.
@@ -70,30 +68,30 @@ class Plans:
         self._programs: WeakKeyDictionary[Query, tuple[int, Plan, Program | None]] = (
             WeakKeyDictionary()
         )
-        """Each with the time at which it was right."""
+        """Programs, with the logical time at which each was up to date."""
         self.move_to(store)
 
     def move_to(self, store: Store) -> None:
-        """Go on with another store."""
+        """Use another store."""
         self.relations = store.relations
         self._clock = store.clock
         self.forget_programs()
 
     @property
     def time(self) -> int:
-        """Goes on whenever a relation has other rows, or other arrays."""
+        """The logical time of the last change of rows or arrays of any relation."""
         return self._clock.time
 
     def changed_since(self, time: int) -> list[Relation]:
-        """The relations that have changed after some time."""
+        """Return the relations that have changed after a time."""
         return self._clock.since(time)
 
     def forget_programs(self) -> None:
-        """Make programs anew: they may mention relations that are no more."""
+        """Discard all programs, which may mention relations that no longer exist."""
         self._programs.clear()
 
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
         known = self.relations.get(relation)
         if known is None:
             self.relations[relation] = Relation(relation, arity, self._clock)
@@ -108,7 +106,7 @@ class Plans:
         return plan
 
     def prepared(self, query: Query) -> Prepared:
-        """The plan of a query, ready to be run a step at a time."""
+        """Return the plan of a query, prepared for evaluation in batches."""
         plan = self._plan(query)
         prepared = self._prepared.get(query)
         if prepared is None or prepared.plan is not plan:
@@ -116,7 +114,7 @@ class Plans:
         return prepared
 
     def program(self, query: Query) -> Program | None:
-        """The program of a query, if it can have one, for relations as they are."""
+        """Return the up-to-date program of a query, or None if it cannot have one."""
         known = self._programs.get(query)
         if known is not None and known[0] == self._clock.time:
             return known[2]
@@ -130,7 +128,7 @@ class Plans:
         return program
 
     def new_plan(self, query: Query) -> Plan:
-        """A plan for relations as they are."""
+        """Return a plan for the current sizes of relations."""
         for pattern in (*query.positive, *query.negative):
             self.declare(pattern.relation, len(pattern.operands))
         relations, id_of = self.relations, self._inline.dictionary.id_of
@@ -159,10 +157,10 @@ class Plans:
 
 
 class Proofs:
-    """Asks queries, the most successful first.
+    """Tests facts for derivations, with the most successful queries first.
 
     Attributes:
-        found: how many facts each query has yielded so far.
+        found: the number of facts that each query has derived so far.
     """
 
     def __init__(self) -> None:
@@ -171,12 +169,12 @@ class Proofs:
     def derivable(
         self, queries: QuerySet, views: Views, store: Store, run: Run
     ) -> Settled:
-        """Those of the changed facts that a query yields.
+        """Return those of the changed facts that a query derives.
 
         Args:
-            queries: each yields facts that it reads as changed ones.
-            views: what they read.
-            store: where the relations are.
+            queries: each derives facts that it reads as changed.
+            views: the views that they read.
+            store: the relations.
             run: evaluates a query.
         """
         changed = cast("Settled", views.delta_positive)
@@ -216,8 +214,8 @@ class RuleOperators:
     Attributes:
         store: the facts.
         inline: the inline rows of queries.
-        monitor: is told of matches.
-        matches: how many there were so far.
+        monitor: receives the numbers of matches.
+        matches: the number of matches so far.
     """
 
     store: Store
@@ -230,17 +228,17 @@ class RuleOperators:
     _known_before: set[str] | None
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
-        """The facts that the queries yield, each once."""
+        """Return the facts that the queries derive, each once."""
         return self._run(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> RowCounts:
-        """The facts that the queries yield, with the number of matches of each."""
+        """Return the facts that the queries derive, with numbers of matches."""
         return self._run(queries, views)
 
     def derivable(
         self, rules: Sequence[QuerySet], views: Views, explicit: Facts
     ) -> Settled:
-        """Those of the changed facts that are explicit, or that a query yields."""
+        """Return those of the changed facts that are explicit or derived."""
         sets = self.store.sets
         changed = cast("Settled", views.delta_positive)
         found = sets.settled(changed & explicit)
@@ -253,7 +251,7 @@ class RuleOperators:
         return found
 
     def _derivable(self, queries: QuerySet, views: Views) -> Settled:
-        """Those of the changed facts that a query yields."""
+        """Return those of the changed facts that a query derives."""
         done = self.at_once.prove(queries, views, self.store.sets)
         if done is not None:
             found, work = done
@@ -275,7 +273,7 @@ class RuleOperators:
         return Copy(self.inline.dictionary, {"": heads.table()}).read("")
 
     def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run."""
+        """Return the steps of the plan of a query."""
         del views  # the order of steps depends on sizes, not on what is visible
         return describe(self.plans.new_plan(query))
 
@@ -294,7 +292,7 @@ class RuleOperators:
         return found
 
     def _note(self, work: Work) -> None:
-        """Tell how many matches there were."""
+        """Report the number of matches."""
         for label, matches in work.matches_by_label():
             self.matches += matches
             if self.monitor is not None:

@@ -1,9 +1,9 @@
-"""Saturates small sets of facts in compiled code, and larger ones in batches.
+"""Saturation: small sets of facts in compiled code, larger ones in batches.
 
-A round of few facts takes far less time than the operators around it, so rounds are run
-by one call of compiled code (`kernels.fixpoint`) as long as they are small. A round
-that is not is applied by the operators of the engine, and what it derives may be few
-facts again. Whatever runs a round, it leaves behind the same facts and counts.
+A round of few facts takes far less time than the operators around it, so one call of
+compiled code (`kernels.fixpoint`) runs rounds as long as they are small. A larger round
+is applied by the operators of the engine, and may again derive few facts. Either way, a
+round leaves behind the same facts and counts.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.views import Code
 
 MOST_FACTS = 1 << 16
-"""How many facts there is room for in a list."""
+"""Capacity of each list, in facts."""
 
 MOST_SEEDS = 1 << 13
 """Up to this many facts, rounds are run in compiled code."""
 
 MOST_CHUNKS = 1 << 12
-"""How often counts can be changed by one call."""
+"""Number of times that one call can change counts."""
 
 MOST_ROWS = 1 << 17
-"""How many rows a round may look at before it is left to batches."""
+"""Cost limit of a compiled round, in rows; larger rounds are left to batches."""
 
 PAUSE_AFTER = 1 << 20
-"""After so many matches a call returns, so that it can be interrupted."""
+"""Matches after which a call returns to Python, so that interrupts are answered."""
 
 _HALF = np.uint64(32)
 
@@ -82,7 +82,7 @@ CountedRules = tuple["QuerySet", int]
 
 
 def new_scratch(size: int) -> Scratch:
-    """Room for so many facts in each list; what is not used is not taken."""
+    """Allocate lists of `size` facts; unused pages cost nothing."""
     return Scratch(
         candidates=np.empty(size, np.uint64),
         delta=np.empty(size, np.uint64),
@@ -95,7 +95,7 @@ def new_scratch(size: int) -> Scratch:
 
 
 class Room:
-    """Lists that are used again by every call; see `kernels.fixpoint`."""
+    """Lists that all calls reuse; see `kernels.fixpoint`."""
 
     def __init__(self) -> None:
         self.scratch = new_scratch(MOST_FACTS)
@@ -113,13 +113,13 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How to saturate, in the form that compiled code reads.
+    """A saturation in the form that compiled code reads.
 
     Attributes:
-        triggers: which programs a change sets off.
-        first, step: the slots of the rules for the beginning, and of those of rounds.
+        triggers: the trigger index of the rules.
+        first, step: the slots of the first rules, and of the rules of rounds.
         rules, settings: see `kernels.fixpoint`.
-        seen: for status bits, what may see each status.
+        seen: computes, for status bits, which views contain each status.
     """
 
     triggers: Triggers
@@ -131,18 +131,18 @@ class Form:
 
 
 class Change(NamedTuple):
-    """What rules for the beginning read as changed.
+    """The facts that the first rules read as changed.
 
     Attributes:
         facts: the change.
-        read: those of its relations that matter to the rules.
+        read: those of its relations that the rules read.
     """
 
     facts: Settled
     read: frozenset[str]
 
     def size(self) -> int:
-        """How many facts matter."""
+        """Return the number of facts that the rules read."""
         if len(self.read) == len(self.facts.names()):
             return self.facts.size()
         return sum(n for name, n in self.facts.sizes().items() if name in self.read)
@@ -150,12 +150,12 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The rules that a saturation begins with, sorted out.
+    """The rules that a saturation begins with, by how they are evaluated.
 
     Attributes:
-        small: rules that read a change, which is the same for all of them.
-        views: what these read.
-        large: the others.
+        small: rules that read a change; all of them read the same change and views.
+        views: the views that these read.
+        large: the other rules.
         changes: the positive and the negative change.
     """
 
@@ -166,7 +166,7 @@ class Beginning:
 
     @classmethod
     def of(cls, applications: Sequence[Application]) -> Beginning:
-        """Sort out rules: those that read everything are not for compiled rounds."""
+        """Classify rules: compiled rounds are for those that read a change."""
         small, large = [], []
         views: Views | None = None
         for each in applications:
@@ -189,7 +189,7 @@ class Beginning:
 def _change(
     small: Sequence[Application], role: Role, delta: SettledFacts | None
 ) -> Change:
-    """What rules read of a change."""
+    """Return the part of a change that rules read."""
     if delta is None or delta.is_empty():
         return NO_CHANGE
     facts = cast("Settled", delta)
@@ -216,18 +216,18 @@ class Saturator:
         self._known_codes: dict[Facts, Code | None] = {}
 
     def end(self) -> None:
-        """Forget views: growing sets give their status bits back."""
+        """Release views, so that growing sets free their status bits."""
         self._known_codes.clear()
         self._triggers.note_update()
         self._forms.note_update()
 
     def forget(self) -> None:
-        """Look at rules anew: relations may be others, or no more."""
+        """Discard cached triggers and forms, which may refer to other relations."""
         self._triggers.clear()
         self._forms.clear()
 
     def prepare_updates(self, strata: PlannedStrata) -> None:
-        """Make plans and indexes for updates by DRed^c."""
+        """Build plans and indexes for updates by DRed^c."""
         known = self._engine.store.relations.keys()
         for stratum in strata.strata:
             nonrecursive, recursive = stratum.nonrecursive, stratum.recursive
@@ -244,7 +244,7 @@ class Saturator:
             triggers.make_directories()
 
     def saturate(self, task: Saturation, on_rounds: OnRounds) -> None:
-        """Apply rules until no candidate is admitted any more."""
+        """Apply rules until no candidate is admitted."""
         engine = self._engine
         beginning = Beginning.of(task.first)
         candidates = cast("Settled", task.seeds)
@@ -270,7 +270,7 @@ class Saturator:
             beginning = NOTHING
 
     def _rounds(self, task: Saturation, beginning: Beginning) -> CompiledRounds | None:
-        """What runs compiled rounds; None if views or rules are not for that."""
+        """Return compiled rounds; None if the views or rules do not allow them."""
         codes = self._codes(task, beginning)
         step = task.step
         if codes is None or (step is not None and None in step.queries.by_change):
@@ -321,7 +321,7 @@ class Saturator:
     def _triggers_of(
         self, rules: Sequence[CountedRules], step: CountedRules | None
     ) -> Triggers:
-        """What the rules of a stratum are set off by: the same for all its tasks."""
+        """Return the trigger index that all tasks of a stratum share."""
         every = [*rules, step] if step is not None else [*rules]
         key = every[-1] if every else None
         known = self._triggers.get(key)
@@ -332,11 +332,11 @@ class Saturator:
         return known
 
     def _codes(self, task: Saturation, beginning: Beginning) -> list[Code] | None:
-        """The views that rules read, and `unless`, by the status of rows."""
+        """Return the views that rules read, and `unless`, as codes over status bits."""
         views: list[Facts] = []
         for each in (beginning.views, None if task.step is None else task.step.views):
             if each is None:
-                views += [task.unless] * 3  # it is not read
+                views += [task.unless] * 3  # not read
             else:
                 local = each.positive if each.local is None else each.local
                 views += [each.positive, each.negative, local]
@@ -345,7 +345,7 @@ class Saturator:
         return None if None in codes else cast("list[Code]", codes)
 
     def _code(self, view: Facts) -> Code | None:
-        """A view by the status of rows, if it tells: an update reads few views."""
+        """Return a view as a code over status bits, if possible; cached per update."""
         if view not in self._known_codes:
             sets = self._engine.store.sets
             is_marked = sets.is_marked(view)
@@ -355,7 +355,7 @@ class Saturator:
         return self._known_codes[view]
 
     def _seen_by(self, codes: Sequence[Code], bits: Bits) -> Seen:
-        """For each status what may see it."""
+        """Return, for each status, which views contain it."""
         key = (*codes, *bits)
         known = self._seen.get(key)
         if known is None:
@@ -370,7 +370,7 @@ class Saturator:
 
 
 class CompiledRounds:
-    """CompiledRounds of one saturation that are run in compiled code."""
+    """The rounds of one saturation that are run in compiled code."""
 
     def __init__(
         self,
@@ -394,7 +394,7 @@ class CompiledRounds:
         self._state = self._states[0]
 
     def can_take(self, candidates: Settled) -> bool:
-        """Whether all rules that a round can reach have programs."""
+        """Return whether all rules that a round can reach have programs."""
         triggers, form = self._triggers, self._form
         has_room = candidates.size() <= self._scratch.candidates.size
         if not has_room or not self._engine.store.sets.has_bits(2):
@@ -411,8 +411,7 @@ class CompiledRounds:
         """Run rounds as long as they are small.
 
         Returns:
-            The candidates that are left after a round that was not; None if there are
-            none.
+            The candidates left after a larger round; None if there are none.
         """
         sets = self._engine.store.sets
         bits = sets.take_bits(2)
@@ -476,7 +475,7 @@ class CompiledRounds:
         return int(ends)
 
     def _names_below_zero(self) -> list[str]:
-        """The relations of facts that were not counted as often as they went."""
+        """Return the relations of facts whose count has become negative."""
         relations = self._engine.store.relations
         return sorted(
             {
@@ -490,7 +489,7 @@ class CompiledRounds:
     def _tell(
         self, before: Numbers, on_rounds: OnRounds, *, was_too_large: bool
     ) -> None:
-        """Tell what was done by a call; a large round still lacks its rules."""
+        """Report the work of a call; a large round is reported without its rules."""
         state, monitor = self._state, self._engine.monitor
         rounds, admitted = int(state["rounds"]), int(state["in_all"])
         state["rounds"] = state["in_all"] = 0
@@ -507,7 +506,7 @@ class CompiledRounds:
             on_rounds(Rounds(1, large))
 
     def _run_large_round(self) -> Settled:
-        """Apply rules that were too much for compiled code; the next candidates."""
+        """Apply the rules that exceeded the cost limit; return the next candidates."""
         engine, task, state = self._engine, self._task, self._state
         waiting = self._small[int(state["next"]) :]
         if not waiting:
@@ -527,13 +526,13 @@ class CompiledRounds:
     # -- what calls leave behind
 
     def _take_over(self) -> None:
-        """Tell the set that grows, counters and relations what a call has changed."""
+        """Record the changes of a call in the growing set, counters and relations."""
         state = self._state
         if state["logged"]:
             try:
                 self._take_over_counts()
             except BaseException:
-                # Nobody knows what was overwritten, so nothing can be undone.
+                # The overwritten values are unknown, so nothing can be undone.
                 self._engine.is_torn = True
                 raise
             state["logged"] = state["chunks"] = 0
@@ -544,7 +543,7 @@ class CompiledRounds:
             state["admitted"] = 0
 
     def _take_over_counts(self) -> None:
-        """Tell counters what was overwritten, and relations whose facts are counted."""
+        """Log overwritten counts, and record which facts are counted."""
         names = self._triggers.names
         relations = self._engine.store.relations
         greatest = self._log.greatest
@@ -562,7 +561,7 @@ class CompiledRounds:
                     relations[name].note_raised(rows)
 
     def _give_rows(self) -> None:
-        """Give rows to facts that have none, count them, and make them candidates."""
+        """Append rows for new facts, count them, and make them candidates."""
         state, triggers = self._state, self._triggers
         fresh = self._scratch.fresh
         candidates = self._scratch.candidates
@@ -591,11 +590,11 @@ class CompiledRounds:
         triggers.describe_grown(grown)
 
     def _wipe(self, bits: list[int]) -> None:
-        """Clear status bits that a call has left anywhere, after an error."""
+        """Clear the status bits that a call has left behind, after an error."""
         mask = np.uint16(~sum(bits) & 0xFFFF)
         for relation in self._triggers.numbered.relations:
             relation.status[: relation.count] &= mask
-        # These are in the set that grows, which does not know of them.
+        # Rows with the growing set's bit that the set does not list yet.
         admitted = int(self._state["admitted"])
         into = cast("Growing", self._task.into).bit
         keys = self._log.admitted
@@ -613,7 +612,7 @@ class _Overwritten:
         self.counters = {which for _, which in self._chunks}
 
     def of(self, which: int) -> list[Overwritten]:
-        """Relations, rows and old counts, in the order in which they were changed."""
+        """Return relations, rows and old counts, in the order of the changes."""
         found: list[Overwritten] = []
         start = 0
         for end, changed in self._chunks:
@@ -623,7 +622,7 @@ class _Overwritten:
         return found
 
     def _split(self, part: slice) -> list[Overwritten]:
-        """The keys of a part are in order."""
+        """Split a part by relation; its keys are sorted."""
         keys, old = self._keys[part], self._old[part]
         numbers = (keys >> _HALF).astype(np.int64)
         rows = keys.astype(np.uint32).view(np.int32)
@@ -640,12 +639,12 @@ def _size(candidates: Settled, beginning: Beginning) -> int:
 
 
 def _which(counters: Counters | None) -> int:
-    """The number of a counter; -1 stands for none."""
+    """Return the number of a counter, or -1 for none."""
     return -1 if counters is None else cast("CounterColumn", counters).which
 
 
 def _is_same(one: Views, other: Views) -> bool:
-    """Whether rules read the same facts."""
+    """Return whether rules read the same facts."""
     return all(
         getattr(one, name) is getattr(other, name)
         for name in (

@@ -1,12 +1,12 @@
-"""Runs the queries of a round at once, where little has changed.
+"""Runs all queries of a small round in one call of compiled code.
 
-Queries are otherwise run one after the other, a step at a time for many bindings. For a
-few hundred of them, what surrounds the compiled loops takes far longer than the loops
-do. So here all queries that have a program are run by one call, which also finds the
-rows of what they derive and counts it.
+Queries are otherwise run one after the other, step by step, for many bindings. For a
+few hundred bindings, the overhead around the compiled loops far exceeds the loops. So
+all queries that have a program are run by one call, which also finds the rows of
+derived facts and counts them.
 
-A change that looks small may have large consequences: then the call gives up, nothing
-has happened, and the queries are run in the other way.
+A small change may have large consequences: then the call exceeds its cost limit and has
+no effect, and the queries are run in batches as a fallback.
 """
 
 from __future__ import annotations
@@ -46,43 +46,45 @@ if TYPE_CHECKING:
     Line = tuple[int, int, int, int]
 
 MOST_CHANGED = 1 << 15
-"""Up to this many changed rows, queries of an update are run at once."""
+"""Up to this many changed rows, the queries of an update are run at once."""
 
 MOST_FROM_SCRATCH = 0
-"""The same for a materialisation from scratch: there, little is found in a round only
-after much was, and all that was described would be described anew."""
+"""The same for materialisation from scratch: there, small rounds follow large ones, and
+all layouts would have to be described again.
+"""
 
 MOST_FOUND = 1 << 16
-"""How many derivations there is room for."""
+"""Capacity for derivations."""
 
 MOST_FACTS = MOST_FOUND // 2
-"""How many ids of facts, one more for each fact, can be looked up in one call."""
+"""Largest number of ids to look up in one call, plus one for each fact."""
 
-PATIENCE = 1 << 20
-"""How many rows may be looked at."""
+COST_LIMIT = 1 << 20
+"""Cost limit of a call, in rows."""
 
 SHARES = 16
-"""With fewer queries there is less to save, so a call gives up earlier: for each of
-them one in so many of the derivations and rows."""
+"""With fewer queries there is less to gain, so the limits are lower: each query adds
+one in this many of the derivations and rows.
+"""
 
 LEAST_SHARES = 4
-"""A call may have that many shares however few queries there are."""
+"""Smallest number of such shares, however few queries there are."""
 
 
 @dataclass(slots=True)
 class Work:
-    """Programs to run, and what they read.
+    """Programs to run, and their input.
 
     Attributes:
         programs: in the order of the jobs.
         jobs: lines of numbers for the kernel.
-        rows: changed rows of one relation after the other; those that a relation has
-            gained and lost are two lots.
-        size: how many rows there are.
+        rows: changed rows, in lots; the rows that a relation has gained and lost are
+            two lots.
+        size: the number of rows.
         names: the relation of each lot.
-        targets: the relations that are derived, and their numbers.
+        targets: the head relations, and their numbers.
         rest: queries without a program.
-        matches: of each program, when it has run.
+        matches: the number of matches of each program, after the run.
     """
 
     programs: list[Program] = field(default_factory=list)
@@ -95,7 +97,7 @@ class Work:
     matches: list[int] = field(default_factory=list)
 
     def add(self, name: str, rows: Rows) -> tuple[int, int]:
-        """Add changed rows of a relation; from where to where they are."""
+        """Add changed rows of a relation; return their range."""
         low, high = self.size, self.size + rows.size
         self.names.append(name)
         self.rows.append(rows)
@@ -103,14 +105,14 @@ class Work:
         return low, high
 
     def matches_by_label(self) -> Iterator[tuple[str, int]]:
-        """The queries that had matches, when they have run, and how many."""
+        """Yield the queries that had matches, and how many."""
         for program, matches in zip(self.programs, self.matches, strict=False):
             if matches:
                 yield program.label, matches
 
 
 class AtOnce:
-    """Runs what has a program; what it derives has room that is used again."""
+    """Runs programs in one call, with reused output buffers."""
 
     def __init__(self, plans: Plans) -> None:
         self._plans = plans
@@ -123,9 +125,9 @@ class AtOnce:
     def run(
         self, queries: QuerySet, views: Views, sets: Sets, *, from_scratch: bool
     ) -> tuple[RowCounts, Work] | None:
-        """What queries derive, and the work that it was.
+        """Return the facts that queries derive, and the work done.
 
-        None if all of them are to be run in the other way.
+        None as a fallback: run all queries in batches.
         """
         most = MOST_FROM_SCRATCH if from_scratch else MOST_CHANGED
         work = self._work(queries, views, most)
@@ -143,9 +145,9 @@ class AtOnce:
     def prove(
         self, queries: QuerySet, views: Views, sets: Sets
     ) -> tuple[Settled, Work] | None:
-        """Those of the changed facts that a query yields, and the work that it was.
+        """Return those of the changed facts that a query derives, and the work done.
 
-        None if the queries are to be run in the other way.
+        None as a fallback: run the queries in batches.
         """
         work = self._work(queries, views, MOST_CHANGED)
         if work is None or work.rest:
@@ -162,7 +164,7 @@ class AtOnce:
         return Settled(found), work
 
     def _work(self, queries: QuerySet, views: Views, most: int) -> Work | None:
-        """What is to be done, unless there are more changes than that."""
+        """Return the programs to run; None if there are more than `most` changes."""
         deltas = _deltas(views)
         if sum(delta.size() for _, delta in deltas) > most:
             return None
@@ -192,14 +194,14 @@ class AtOnce:
         absent: int,
         local: Code | None = None,
     ) -> Flags:
-        """For each status the roles that may see it.
+        """Return for each status the roles that can see it.
 
         Args:
-            positive: what positive patterns read.
-            negative: what negative patterns read.
+            positive: the view of positive patterns.
+            negative: the view of negative patterns.
             changed: the bit of the facts of a positive change.
             absent: the bit of the facts of a negative change.
-            local: what positive local patterns read, if not the same.
+            local: the view of positive local patterns, if it is different.
         """
         local = positive if local is None else local
         key = (positive, negative, local, changed, absent)
@@ -220,9 +222,9 @@ class AtOnce:
     def _carry_out(
         self, work: Work, views: Views, sets: Sets, proved: Flags
     ) -> Numbers | None:
-        """Run programs; returns the end of what was found for each relation.
+        """Run programs; return the end of each relation's results.
 
-        None if it is too much, or if views cannot be told by the status of rows.
+        None if a limit is exceeded, or if status bits do not decide the views.
         """
         done = np.empty((len(work.jobs), 2), np.int64)
         ends = np.empty(len(work.targets) + 1, np.int64)
@@ -254,7 +256,7 @@ class AtOnce:
                 self._fresh[:room],
                 done,
                 ends,
-                PATIENCE * shares // SHARES,
+                COST_LIMIT * shares // SHARES,
             )
         if size == TOO_MUCH:
             return None
@@ -266,7 +268,7 @@ class AtOnce:
         return ends
 
     def can_find(self, tables: Mapping[str, pa.Table]) -> bool:
-        """Whether there are so few facts that they can be looked up in one call."""
+        """Return whether the facts are few enough to look up in one call."""
         widest = ids = 0
         for table in tables.values():
             arity = table.num_columns
@@ -276,12 +278,12 @@ class AtOnce:
         return 0 < widest <= MOST_SLOTS and ids <= room
 
     def find(self, tables: Mapping[str, pa.Table], ids: Ids, *, add: bool) -> Settled:
-        """The rows of facts; ask `can_find` first.
+        """Return the rows of facts; check `can_find` first.
 
         Args:
             tables: facts by relation.
-            ids: those of the first relation by column, then those of the next one.
-            add: whether facts that have no row get one.
+            ids: the ids of the first relation by column, then those of the next one.
+            add: whether to append rows for facts that have none.
         """
         relations = self._plans.relations
         lines = []
@@ -307,12 +309,12 @@ class AtOnce:
         return self._found_rows(names, ends)
 
     def _counted(self, names: list[str], ends: Numbers) -> RowCounts:
-        """What was found by the last call, and how often."""
+        """Return the results of the last call, with counts."""
         facts = self._found_rows(names, ends)
         return RowCounts(facts, self._counts[: facts.size()].copy())
 
     def _found_rows(self, names: list[str], ends: Numbers) -> Settled:
-        """What was found by the last call."""
+        """Return the results of the last call."""
         size = int(ends[-2])
         rows = self._found[:size].astype(np.uint32).view(np.int32)
         relations = self._plans.relations
@@ -330,7 +332,7 @@ class AtOnce:
     def _with_fresh(
         self, found: RowCounts, ends: Numbers, names: list[str]
     ) -> RowCounts:
-        """What was found, and rows for facts that had none."""
+        """Return the results, with new rows for facts that had none."""
         written = int(ends[-1])
         if not written:
             return found
@@ -343,7 +345,7 @@ class AtOnce:
 
 
 def _codes(views: Views, sets: Sets, marker: Marker) -> tuple[Code, Code, Code] | None:
-    """The views that patterns read, by the status of rows, if it tells."""
+    """Return the views of patterns as codes over status bits, if possible."""
     positive = sets.common_code(views.positive, marker)
     negative = sets.common_code(views.negative, marker)
     local = positive
@@ -363,7 +365,7 @@ def _deltas(views: Views) -> list[tuple[Role, Settled]]:
 
 
 def joined(found: RowCounts, more: Derived) -> RowCounts:
-    """Both together; a row can be in both."""
+    """Return the sum of both; a row can be in both."""
     both = {name: (rows, counts) for name, rows, counts in found.parts()}
     for name, counted in more.items():
         both[name] = _summed(both[name], counted) if name in both else counted

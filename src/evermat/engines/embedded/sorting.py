@@ -1,15 +1,14 @@
-"""Merging sorted keys and their rows, in place where there is room.
+"""Sorting and merging keys with their rows, in place where capacity allows.
 
-What an index merges again and again is its largest run. Memory for another one of that
-size has to be cleared by the system page by page, which takes as long as merging. So
-large runs have room behind their end, which costs nothing until it is written to, and
-the next run is merged into it from the end.
+An index merges new runs into its largest run again and again. The system would have to
+clear the memory of another run of that size page by page, which takes as long as
+merging. So large runs have spare capacity at their end, which costs nothing until it is
+written to, and the next run is merged into it from the end.
 
-Sorting keys and rows: the kernels of it, and the memory they work in.
-
-Large arrays are made by NumPy and handed to the kernels. NumPy asks the system for huge
-pages, compiled code does not. Scattering keys over small pages takes twice as long, and
-for memory that is written once, what the system does for each page is most of the work.
+Large arrays are allocated by NumPy and passed to the kernels, because NumPy requests
+huge pages and compiled code does not. Scattering keys over small pages takes twice as
+long, and for memory that is written once, the system's work per page is most of the
+cost.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ if TYPE_CHECKING:
 
 
 LARGE = 1 << 22
-"""Runs of so many keys have room for more: as many as are never on the heap."""
+"""Runs of this many keys have spare capacity; such arrays are never on the heap."""
 
 GROWTH = 4
-"""How many times as long a large run may become in its place."""
+"""Factor by which a large run may grow in place."""
 
 
 class SortedPairs:
-    """Keys in order, and their rows.
+    """Sorted keys, and their rows.
 
     Args:
-        keys: in order, perhaps with room for more at the end.
+        keys: sorted, possibly followed by spare capacity.
         rows: the row of each key.
-        size: how many keys there are; all if it is not said.
+        size: the number of keys; all of the array by default.
     """
 
     __slots__ = ("keys", "keys_with_room", "rows", "rows_with_room")
@@ -55,12 +54,12 @@ class SortedPairs:
         self.rows = rows[:size]
 
     def give_rows_away(self) -> None:
-        """Forget the rows, as their memory is wanted."""
+        """Release the rows, so that their memory is reused."""
         self.rows = self.rows_with_room = NO_ROWS
 
 
 class _Share(NamedTuple):
-    """What one core merges: places on the left, on the right and of both."""
+    """The share of one core: slices of the left, the right, and the result."""
 
     mine: slice
     theirs: slice
@@ -68,13 +67,13 @@ class _Share(NamedTuple):
 
 
 def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]:
-    """Merge sorted keys and their rows; cores share the work by places on the left.
+    """Merge sorted keys and their rows; cores share slices of the left side.
 
-    Both give their arrays away. (Asking for memory is what may fail, and is done before
-    anything is given away.)
+    Both sides release their arrays. (Only allocation may fail, and it precedes any
+    release.)
 
     Returns:
-        Keys and rows, perhaps with room for more at the end, and how many there are.
+        Keys and rows, possibly followed by spare capacity, and their number.
     """
     fits = left.keys.size + right.keys.size <= left.keys_with_room.size
     if left.keys.size <= cores.ALONE and not fits:
@@ -85,7 +84,7 @@ def merge_pairs(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]
 
 
 def _merge_few(left: SortedPairs, right: SortedPairs) -> tuple[Keys, Rows, int]:
-    """Merge what is no work for several cores."""
+    """Merge sides that are too small to share among cores."""
     size = left.keys.size + right.keys.size
     keys, rows = empty_pairs(size)
     kernels.merge_rows(left.keys, left.rows, right.keys, right.rows, rows[:size])
@@ -104,7 +103,7 @@ def _share(left: Keys, right: Keys, mine: slice) -> _Share:
 
 
 def empty_pairs(size: int) -> tuple[Keys, Rows]:
-    """Memory for keys and their rows, and for more of them if there are many."""
+    """Allocate keys and rows, with spare capacity if they are large."""
     room = GROWTH if size >= LARGE else 1
     return empty(room * size, np.uint64, room), empty(room * size, np.int32, room)
 
@@ -112,7 +111,7 @@ def empty_pairs(size: int) -> tuple[Keys, Rows]:
 def _merge_apart(
     left: SortedPairs, right: SortedPairs, shares: list[_Share]
 ) -> tuple[Keys, Rows, int]:
-    """Merge into other memory: rows first, as theirs is free again before keys."""
+    """Merge into new memory: rows first, so that the keys can reuse theirs."""
     size = left.keys.size + right.keys.size
     make_room(left.keys.nbytes + right.keys.nbytes)
     keys, rows = empty_pairs(size)
@@ -139,10 +138,10 @@ def _merge_apart(
 def _merge_in_place(
     left: SortedPairs, right: SortedPairs, shares: list[_Share]
 ) -> tuple[Keys, Rows, int]:
-    """Merge from the end into the room behind the left side.
+    """Merge from the end into the spare capacity of the left side.
 
-    A core writes over what the next one has on the left, at most as far as the right
-    side has keys before that. So much of it is put aside first.
+    A core overwrites the next core's part of the left side, at most as far as the right
+    side has keys before it. So that much is copied aside first.
     """
     keys, rows = left.keys_with_room, left.rows_with_room
     ends = [min(s.mine.start + s.theirs.start, s.mine.stop) for s in shares]
@@ -185,11 +184,11 @@ def _merge_in_place(
 
 
 SHARED = 1 << 18
-"""From this many keys on, cores sort a part each."""
+"""From this many keys on, each core sorts a part."""
 
 
 def sort_pairs(keys: Keys, rows: Rows) -> tuple[Keys, Rows]:
-    """Sort keys and carry rows along; the results may be the same arrays."""
+    """Sort keys and permute rows alike; the results may be the same arrays."""
     cores = core_count()
     if keys.size <= SHARED or cores == 1:
         return _sort_alone(keys, rows)

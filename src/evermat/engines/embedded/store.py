@@ -1,10 +1,8 @@
-"""The counters of facts, and how a transaction takes its changes back.
+"""The store of the embedded engine: relations, stored sets and counters.
 
-Copies of facts that outlive what happens to the engine.
-
-What is stored about facts as numbers: how they change, and taking them up again.
-
-What an embedded engine holds: relations, the stored sets and the counters.
+It also has snapshots of facts that outlive a transaction, and the durable numbers of
+facts (`STORED_NUMBERS`): their changes in a transaction, and loading them from a state.
+Counters log the values that they overwrite, for rollback.
 """
 
 from __future__ import annotations
@@ -54,21 +52,21 @@ Overwritten = tuple[str, "Rows", "Rows"]
 
 
 class CounterColumn:
-    """One of the two counters, over all relations."""
+    """One of the two counters of facts, over all relations."""
 
     def __init__(self, which: int, relations: dict[str, Relation], sets: Sets) -> None:
         self.which = which
         self._relations = relations
         self._sets = sets
         self._changes: list[Overwritten | Callable[[], list[Overwritten]]] | None = None
-        """What was overwritten, or where to ask for it."""
+        """The values that were overwritten, or a function that returns them."""
 
     def add(self, counts: Counts) -> None:
-        """Raise the numbers by the counts."""
+        """Add the counts."""
         self._change(cast("RowCounts", counts), 1)
 
     def subtract(self, counts: Counts) -> None:
-        """Lower the numbers by the counts; never below zero."""
+        """Subtract the counts; the result may not be negative."""
         self._change(cast("RowCounts", counts), -1)
 
     def _change(self, counts: RowCounts, sign: int) -> None:
@@ -76,7 +74,7 @@ class CounterColumn:
         if facts.is_empty():
             return
         if self._changes is not None:
-            # Before anything changes: afterwards there may be no memory to note it.
+            # Before anything changes: afterwards there may be no memory to log it.
             for name, rows in facts.parts():
                 old = self._relations[name].counter(self.which)[rows]
                 self._changes.append((name, rows, old))
@@ -90,7 +88,7 @@ class CounterColumn:
     def _changed(
         self, facts: Settled, numbers: Rows, sign: int
     ) -> tuple[int, list[int]]:
-        """Change counts: the least there is then, and the greatest rows."""
+        """Change counts; return the smallest result and each relation's last row."""
         for name in facts.names():
             self._relations[name].counter(self.which)
         segments = facts.segments(self._relations)
@@ -114,11 +112,11 @@ class CounterColumn:
         return least, greatest.tolist()
 
     def positive(self, facts: Facts) -> Settled:
-        """Those of the facts whose number is above zero."""
+        """Return those of the facts whose count is above zero."""
         return self._chosen(self._sets.settled(facts), positive=True)
 
     def zero(self, facts: Facts) -> Settled:
-        """Those of the facts whose number is zero."""
+        """Return those of the facts whose count is zero."""
         return self._chosen(self._sets.settled(facts), positive=False)
 
     def _chosen(self, facts: Settled, *, positive: bool) -> Settled:
@@ -126,33 +124,33 @@ class CounterColumn:
         return self._sets.chosen(facts, kernel, self.which, positive)
 
     def remember(self) -> None:
-        """From now on, keep what is overwritten."""
+        """Start logging overwritten values."""
         self._changes = []
 
     def note(self, overwritten: Callable[[], list[Overwritten]]) -> None:
-        """Take note of changes that were made elsewhere."""
+        """Record changes that were made by compiled code."""
         if self._changes is not None:
             self._changes.append(overwritten)
 
     def restore(self) -> None:
-        """Write back what was overwritten, the last change first."""
+        """Write back the logged values, the last change first."""
         for name, rows, old in reversed(self.overwritten()):
             self._relations[name].restore_counts(self.which, rows, old)
 
     def overwritten(self) -> list[Overwritten]:
-        """What was overwritten so far, the first change first."""
+        """Return the logged values, the first change first."""
         found: list[Overwritten] = []
         for change in self._changes or ():
             found += change() if callable(change) else [change]
         return found
 
     def forget(self) -> None:
-        """Stop keeping what is overwritten."""
+        """Stop logging overwritten values."""
         self._changes = None
 
 
 def below_zero(names: str) -> EngineUseError:
-    """What counting refuses."""
+    """Return the error for counts that become negative."""
     return EngineUseError(
         f"a count of `{names}` would fall below zero",
         reason="what is taken away was counted before",
@@ -160,12 +158,12 @@ def below_zero(names: str) -> EngineUseError:
 
 
 class Copy:
-    """Rows of ids by relation; the constants are looked up when they are read.
+    """A snapshot of facts as rows of ids, decoded when it is read.
 
     Args:
         dictionary: the constants.
         tables: ids by relation, which never change.
-        facts: for some of the relations the rows that are meant, if not all.
+        facts: the chosen rows of some of the relations; other relations are complete.
     """
 
     def __init__(
@@ -179,14 +177,14 @@ class Copy:
         self._facts = facts
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         chosen = {} if self._facts is None else self._facts.sizes()
         if len(chosen) == len(self._tables):
             return chosen
         return {name: ids.shape[1] for name, ids in self._tables.items()} | chosen
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         ids = self._tables.get(relation)
         if ids is None:
             return pa.table({})
@@ -206,7 +204,7 @@ HOLDS, GIVEN, COUNTS = 0, 1, slice(2, 4)
 
 
 class Difference:
-    """Facts by column, and by how much their numbers change."""
+    """Changes of stored numbers: facts by column, and the difference of each number."""
 
     def __init__(
         self, dictionary: Dictionary, facts: dict[str, tuple[Ids, StoredNumbers]]
@@ -220,11 +218,11 @@ class Difference:
         self._copy = Copy(dictionary, tables)
 
     def relations(self) -> Mapping[str, int]:
-        """The number of rows of each relation that has any."""
+        """Return the number of rows of each relation that has any."""
         return self._copy.relations()
 
     def read(self, relation: str) -> pa.Table:
-        """The facts as columns of terms, then a column for each of the numbers."""
+        """Return the facts as columns of terms, and a column for each number."""
         table = self._copy.read(relation)
         _, numbers = self._facts[relation]
         for name, column in zip(STORED_NUMBERS, numbers, strict=True):
@@ -237,12 +235,12 @@ def committed(
     dictionary: Dictionary,
     sets: tuple[RowSets, RowSets, RowSets, RowSets],
 ) -> Difference:
-    """What a transaction will have changed when it is committed.
+    """Return the changes that committing a transaction will make.
 
     Args:
-        store: the facts as they are, with the counts as they will be.
+        store: the facts before the commit; their counts have changed already.
         dictionary: the constants.
-        sets: the facts that leave and come, and those that are withdrawn and given.
+        sets: facts deleted and added, and facts no longer explicit and newly explicit.
     """
     gone, come, lost, new = sets
     overwritten: dict[str, list[tuple[int, Rows, Rows]]] = {}
@@ -257,7 +255,7 @@ def committed(
         touched = distinct(np.concatenate(parts))
         before = stored_numbers(relation, touched)
         after = before.copy()
-        # The first value that was overwritten is the one from before.
+        # The value that was overwritten first is the one before the transaction.
         for at, rows, old in reversed(overwritten.get(name, [])):
             before[2 + at, np.searchsorted(touched, rows)] = old
         for which, each, value in (
@@ -274,7 +272,7 @@ def committed(
 
 
 def replaced(old: Store, new: Store, dictionary: Dictionary) -> Difference:
-    """What changes when one store takes the place of another."""
+    """Return the changes made by replacing one store by another."""
     changed = {}
     for name in {**old.relations, **new.relations}:
         parts = [
@@ -291,7 +289,7 @@ def replaced(old: Store, new: Store, dictionary: Dictionary) -> Difference:
 
 
 def apply_numbers(store: Store, name: str, ids: Ids, change: pa.Table) -> None:
-    """Add to what is stored about facts, each of which is there once."""
+    """Add changes to the stored numbers of facts, each of which occurs once."""
     relation = store.relations[name]
     intern_rows(relation, ids)
     rows = relation.find(ids)
@@ -307,7 +305,7 @@ def apply_numbers(store: Store, name: str, ids: Ids, change: pa.Table) -> None:
 
 
 def stored_numbers(relation: Relation, rows: Rows | None = None) -> StoredNumbers:
-    """What is stored about some rows of a relation, or about all of them."""
+    """Return the stored numbers of some rows of a relation, or of all rows."""
     if rows is None:
         rows = np.arange(relation.count, dtype=np.int32)
     status = relation.status[rows]
@@ -320,7 +318,7 @@ def stored_numbers(relation: Relation, rows: Rows | None = None) -> StoredNumber
 
 
 def _summed(parts: list[tuple[Ids, StoredNumbers]]) -> tuple[Ids, StoredNumbers]:
-    """Each fact once, with the sum of its numbers."""
+    """Return each fact once, with the sum of its numbers."""
     ids = np.concatenate([part for part, _ in parts], axis=1)
     numbers = np.concatenate([part for _, part in parts], axis=1)
     if not ids.shape[0]:
@@ -334,12 +332,12 @@ def _summed(parts: list[tuple[Ids, StoredNumbers]]) -> tuple[Ids, StoredNumbers]
 
 
 class Store:
-    """Replaced as a whole when everything is materialised anew."""
+    """The facts of an engine; replaced as a whole when everything is rematerialised."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.relations: dict[str, Relation] = {}
         self.clock = Clock()
-        """Goes on whenever a relation has other rows than before."""
+        """The time of the last change of rows, per relation and overall."""
         self.sets = Sets(self.relations, dictionary, self.clock)
         self.rewriting = Rewriting(self.sets)
         self.spare_arrays: list[CliqueArrays] = []
@@ -352,14 +350,14 @@ class Store:
         )
 
     def show(self, facts: Settled, *, zeros: int = 0) -> None:
-        """Make facts materialised; other status bits of theirs are cleared."""
+        """Make facts materialised, and clear the status bits `zeros`."""
         for relation, count in self._flipped(facts, MATERIALISED, zeros=zeros):
             relation.alive += count
 
     def hide(self, facts: Settled, *, zeros: int = 0) -> None:
-        """Make facts no longer materialised, and forget their counts.
+        """Make facts no longer materialised, and set their counts to zero.
 
-        Other status bits of theirs are cleared, too.
+        The status bits `zeros` are cleared, too.
         """
         for relation, count in self._flipped(
             facts, MATERIALISED, present=False, zeros=zeros
@@ -382,23 +380,23 @@ class Store:
     def _flipped(
         self, facts: Settled, bit: int, *, present: bool = True, zeros: int = 0
     ) -> list[tuple[Relation, int]]:
-        """Set a bit or clear it; for how many rows of each relation is it a change.
+        """Set or clear a bit; return how many rows of each relation changed.
 
-        Other bits are cleared.
+        The bits `zeros` are cleared, too.
         """
         changed = self.sets.mark(facts, bit, present=present, zeros=zeros)
         relations = [self.relations[name] for name in facts.names()]
         return list(zip(relations, changed, strict=True))
 
     def recovered(self, dictionary: Dictionary) -> Store:
-        """A store with the same facts, of which everything else is made anew."""
+        """Return a store that takes over the facts and rebuilds everything else."""
         store = Store(dictionary)
         for name, relation in self.relations.items():
             store.relations[name] = relation.recovered(store.clock)
         return store
 
     def missing_from(self, other: Store) -> dict[str, Rows | None]:
-        """The materialised rows that another store does not have; None for all rows."""
+        """Return the materialised rows that another store lacks; None for all rows."""
         return {
             name: missing_rows(relation, other.relations.get(name))
             for name, relation in self.relations.items()
@@ -406,7 +404,7 @@ class Store:
 
 
 def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
-    """The materialised rows of a relation that its twin does not have."""
+    """Do the same for two relations that share rows."""
     if twin is None or not twin.alive:
         if relation.alive == relation.count:
             return None
@@ -415,7 +413,7 @@ def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
     if relation.origin is twin.origin:
         return _missing_beside(relation, twin)
     parts = [NO_ROWS]
-    # In the order of the runs' keys, neighbours are looked up next to each other.
+    # In the order of the runs' keys, consecutive look-ups are close to each other.
     for run in relation.primary.runs:
         twins = (
             twin.find_sorted(run.keys)
@@ -441,7 +439,7 @@ def _missing_beside(relation: Relation, twin: Relation) -> Rows:
 
 
 def _lost(relation: Relation, rows: Rows, twin: Relation, twins: Rows) -> Rows:
-    """The materialised ones of some rows whose twins are not."""
+    """Return the materialised ones of rows whose counterparts are not."""
 
     def choose(part: slice, found: Rows) -> int:
         status, twin_status = relation.status, twin.status

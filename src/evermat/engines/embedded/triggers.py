@@ -1,14 +1,11 @@
-"""What was made for rules, as long as updates ask for it.
+"""Trigger indexes: the programs that a change of a relation triggers.
 
-Engines do not hear of rules that leave a program. What they keep for rules would live
-as long as the engine, and would grow without end where rules change for years.
+Compiled code reads a trigger index as arrays of numbers, and facts as keys: the number
+of a relation, and a row. There can be many rules while an update reaches few relations,
+so only those that an update can reach have plans and programs, and are numbered.
 
-Which programs a change of a relation sets off, as numbers for compiled code.
-
-Rules can be many, and an update reaches few relations: only what an update can reach
-has plans and programs, and is numbered.
-
-Facts as keys for compiled code: the number of a relation, and a row.
+Engines are not notified of rules that are removed from a program. To keep their caches
+from growing without end, `Recent` drops entries that updates no longer ask for.
 """
 
 from __future__ import annotations
@@ -47,12 +44,13 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 UPDATES = 16
-"""What was not asked for during so many updates is forgotten, after twice as many at
-the latest."""
+"""Entries that were not used during this many updates are dropped, at the latest after
+twice as many.
+"""
 
 
 class Recent(Generic[Key, Value]):
-    """A dictionary that forgets what nothing has asked for lately."""
+    """A dictionary that drops entries that were not used recently."""
 
     def __init__(self) -> None:
         self._new: dict[Key, Value] = {}
@@ -60,7 +58,7 @@ class Recent(Generic[Key, Value]):
         self._updates = 0
 
     def get(self, key: Key) -> Value | None:
-        """What there is for a key, if it was asked for lately."""
+        """Return the value of a key, if it was used recently."""
         found = self._new.get(key)
         if found is None and key in self._old:
             found = self._new[key] = self._old.pop(key)
@@ -70,12 +68,12 @@ class Recent(Generic[Key, Value]):
         self._new[key] = value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._new.clear()
         self._old.clear()
 
     def note_update(self) -> None:
-        """An update is over."""
+        """Record the end of an update."""
         self._updates += 1
         if self._updates % UPDATES == 0:
             self._old, self._new = self._new, {}
@@ -84,22 +82,24 @@ class Recent(Generic[Key, Value]):
 SIGNS = (Role.CHANGED, Role.CHANGED_ABSENT)
 
 MANY_SEARCHES = 1 << 15
-"""After so many look-ups programs are told of them, and then after more and more."""
+"""Number of look-ups after which they are reported to programs; grows over time."""
 
 FACTS_PER_RULE = 1 << 16
-"""With so many given facts for each rule, plans are made before anything is updated:
-that takes about a hundredth of the time for loading and deriving them."""
+"""With this many explicit facts per rule, plans are made before the first update: that
+takes about a hundredth of the time for loading and deriving the facts.
+"""
 
 MOST_DERIVED = 4
-"""Unless there are more facts than this for each given one: indexes that only updates
-need could then take as long as deriving them has, and as much memory as they do."""
+"""The largest ratio of all facts to explicit ones for that: beyond it, indexes that
+only updates need could take as long as deriving the facts, and as much memory.
+"""
 
 GROWTH = 2
-"""Plans are looked at again when a relation has grown or shrunk by this factor."""
+"""Plans are reconsidered when a relation has grown or shrunk by this factor."""
 
 
 def is_worth_it(strata: PlannedStrata, relations: Iterable[Relation]) -> bool:
-    """Whether to make plans before they are needed, for facts that are all new."""
+    """Return whether to make plans in advance, for facts that are all new."""
     rules = sum(stratum.rule_count for stratum in strata.strata)
     given = facts = 0
     for relation in relations:
@@ -109,23 +109,23 @@ def is_worth_it(strata: PlannedStrata, relations: Iterable[Relation]) -> bool:
 
 
 class Triggers:
-    """Which programs of some sets of queries a change of a relation sets off, numbered.
+    """A trigger index: for each relation, the programs that its changes trigger.
 
-    Only what changes have reached so far has plans and programs, and is numbered. The
-    rules of a step, if there are any, are in slot 0.
+    Only programs that changes have reached so far exist and are numbered. The rules of
+    a step, if there are any, are in slot 0.
 
     Args:
         plans: plans and programs of queries.
-        step: the rules that read what all of them derive, if there are any.
+        step: the rules that read the facts derived by all rules, if there are any.
 
     Attributes:
         names: the relations, by number.
         numbers: the number of each relation.
         programs: all programs, by number.
-        index: all of it as numbers, when it was last described.
+        index: the index as arrays, as of the last description.
         numbered: the relations themselves, likewise.
-        work: for each program how many rows it has read and how many matches it had,
-            since programs were last told of it.
+        work: for each program the numbers of rows read and of matches since they were
+            last reported to it.
     """
 
     index: TriggerIndex
@@ -141,42 +141,44 @@ class Triggers:
         self._uses: dict[Relation, dict[Index, None]] = {}
         self._sizes: dict[Relation, int] = {}
         self._is_laid_out = False
-        """Whether `index` has all that is known."""
+        """Whether `index` is up to date."""
         self._apt_at = -1
-        """When relations were found to be as large as plans have it."""
+        """The time when relations were last checked to have the sizes of their plans.
+        """
         self._many = MANY_SEARCHES
         self._time = -1
-        """When everything was described for the last time."""
+        """The time when everything was last described."""
         self._growth: tuple[Numbers, int] = np.empty((0, 3), np.int64), -1
-        """What `growth` tells, and when it was found out."""
+        """The result of `growth`, and the time it was computed."""
         self._rules: list[tuple[QuerySet, int]] = []
-        """For each slot queries that read a change, and the counter of what they
-        derive, or -1."""
+        """For each slot, queries that read a change, and the counter of their
+        derivations or -1.
+        """
         self._reached: list[set[str]] = []
-        """For each slot the relations whose change has been reached."""
+        """For each slot, the relations whose changes have been reached."""
         self._step = step
         self._barred: set[tuple[int, str]] = set()
-        """What reaches queries that have no program."""
+        """Slots and relations that reach queries without a program."""
         if step is not None:
             self.add_rules(step)
         self._lay_out()
 
     def add_rules(self, rules: tuple[QuerySet, int]) -> None:
-        """Have a slot for rules."""
+        """Add a slot for rules."""
         if rules not in self._rules:
             self._rules.append(rules)
             self._reached.append(set())
             self._is_laid_out = False
 
     def slot(self, rules: tuple[QuerySet, int]) -> int:
-        """The slot of rules."""
+        """Return the slot of rules."""
         return self._rules.index(rules)
 
     def reach(self, slots: Iterable[int], names: Collection[str]) -> bool:
-        """Have numbers for all that a change of some relations can reach.
+        """Number everything that a change of some relations can reach.
 
         Args:
-            slots: those whose queries read the change.
+            slots: the slots whose queries read the change.
             names: the relations.
 
         Returns:
@@ -189,24 +191,24 @@ class Triggers:
         )
 
     def number(self, names: Iterable[str]) -> None:
-        """Have numbers for some relations."""
+        """Number some relations."""
         for name in names:
             if name not in self.numbers:
                 self._number(name)
 
     def entries(self, slot: int) -> list[tuple[int, int, int]]:
-        """The positive changes that queries of a slot read, and their programs.
+        """Return the positive changes that queries of a slot read, and their programs.
 
         Each is the number of a relation, the first program, and the end.
         """
         return self._entries.get(2 * slot, [])
 
     def has_raised(self) -> bool:
-        """Whether relations want to know whose counts were raised."""
+        """Return whether any relation has a listener for raised counts."""
         return any(relation.tells_of_counts for relation in self._sizes)
 
     def _can_reach(self, slot: int, name: str) -> bool:
-        """Reach what a change of a relation reaches, if all of it has programs."""
+        """Reach all that a change of a relation reaches, if it has programs."""
         found = self._programs(slot, name)
         if found is None:
             self._barred.add((slot, name))
@@ -216,8 +218,8 @@ class Triggers:
         self.number(program.target for program in every)
         for program in every:
             self._use_all(program)
-        # Uniting runs may be broken off, and from here on nothing is: what is reached
-        # but not connected would never be derived again.
+        # Merging runs may be interrupted; the rest may not be: a relation that is
+        # marked as reached but not connected would never trigger its programs.
         for place, each in found:
             self._reached[place].add(each)
         for (place, each), programs in found.items():
@@ -228,7 +230,7 @@ class Triggers:
         return True
 
     def _count(self, slot: int, programs: Iterable[Program]) -> None:
-        """Have the counter that the programs of a slot count with, if they do."""
+        """Allocate the counter that the programs of a slot use, if any."""
         which = self._rules[slot][1]
         if which >= 0:
             for program in programs:
@@ -237,7 +239,7 @@ class Triggers:
     def _programs(
         self, slot: int, name: str
     ) -> dict[tuple[int, str], list[list[Program]]] | None:
-        """The programs that a change sets off, by sign; None if one is missing."""
+        """Return the programs that a change triggers; None if one is missing."""
         found: dict[tuple[int, str], list[list[Program]]] = {}
         waiting = [(slot, name)]
         while waiting:
@@ -261,7 +263,7 @@ class Triggers:
         return found
 
     def is_apt(self) -> bool:
-        """Whether relations are about as large as they were when plans were made."""
+        """Return whether relations are about as large as when plans were made."""
         for relation in self._plans.changed_since(self._apt_at):
             size, count = self._sizes.get(relation), relation.count + 16
             if size and not size <= GROWTH * count <= GROWTH * GROWTH * size:
@@ -270,13 +272,13 @@ class Triggers:
         return True
 
     def describe(self) -> None:
-        """Have all numbers up to date: layouts of relations and indexes, too."""
+        """Bring the arrays up to date, including layouts of relations and indexes."""
         if not self._is_laid_out:
             self._lay_out()
         self.describe_grown(self._plans.changed_since(self._time))
 
     def describe_grown(self, relations: Iterable[Relation]) -> None:
-        """The same, where no others have changed since."""
+        """Do the same if no other relations have changed since."""
         for relation in relations:
             for index in self._uses.get(relation, ()):
                 if index.described != relation.count:
@@ -284,7 +286,7 @@ class Triggers:
         self._time = self._plans.time
 
     def growth(self) -> Numbers:
-        """What compiled code needs to give rows to facts; see `kernels.fixpoint`."""
+        """Return the array with which compiled code appends rows."""
         known, time = self._growth
         relations = self.numbered.relations
         if len(known) < len(relations):
@@ -298,7 +300,7 @@ class Triggers:
         return known
 
     def note_growth(self) -> None:
-        """Tell relations how many rows compiled code has given to their facts."""
+        """Record the rows that compiled code has appended to relations."""
         known, _ = self._growth
         grown = np.flatnonzero(known[:, 0] != known[:, 2]).tolist()
         if grown:
@@ -309,14 +311,14 @@ class Triggers:
             self.describe_grown(relations)
 
     def make_directories(self) -> None:
-        """Have directories for all look-ups to come."""
+        """Build directories for all later look-ups."""
         for relation, indexes in self._uses.items():
             for index in indexes:
                 index.make_directories()
                 relation.describe(index)
 
     def note_work(self) -> None:
-        """Tell programs of look-ups, when there were enough, if anybody cares."""
+        """Report look-ups to programs, if there were many that are of use."""
         if self.work.sum() < self._many:
             return
         every = chain.from_iterable(self._uses.values())
@@ -333,19 +335,19 @@ class Triggers:
     def _number(self, name: str) -> None:
         """Give a relation the next number."""
         relation = self._plans.relations[name]
-        self._use(relation.primary, relation)  # may be broken off
+        self._use(relation.primary, relation)  # may be interrupted
         self._is_laid_out = False
         self.numbers[name] = len(self.names)
         self.names.append(name)
         self._sizes[relation] = relation.count + 16
 
     def _use(self, index: Index, relation: Relation) -> None:
-        """Have an index up to date from now on."""
+        """Keep an index up to date from now on."""
         if index not in self._uses.setdefault(relation, {}):
             relation.unite_runs(index)
             self._uses[relation][index] = None
         self._time = -1
-        # It has to be known which indexes are kept up to date.
+        # `growth` depends on which indexes are kept up to date.
         self._growth = self._growth[0], -1
 
     def _use_all(self, program: Program) -> None:
@@ -353,7 +355,7 @@ class Triggers:
             self._use(index, relation)
 
     def _connect(self, name: str, slot: int, programs: Iterable[Program]) -> None:
-        """Have a change of a relation set off programs of a slot."""
+        """Make a change of a relation trigger programs of a slot."""
         self._is_laid_out = False
         first = len(self.programs)
         for program in programs:
@@ -363,7 +365,7 @@ class Triggers:
         self._entries.setdefault(slot, []).append(entry)
 
     def _lay_out(self) -> None:
-        """Put it all in arrays."""
+        """Write the index to arrays."""
         known = self._plans.relations
         relations = [known[name] for name in self.names]
         self.numbered = Numbered.of(relations)
@@ -384,7 +386,7 @@ class Triggers:
 
 
 def _growth_of(relation: Relation) -> tuple[int, int, int]:
-    """What the rows of a relation are given by, and how many it knows of."""
+    """Return a line of `growth`: rows, the second index, and the known rows."""
     count, other = relation.growth
     return count, other, count
 
@@ -395,7 +397,7 @@ def keys_of(
     triggers: Triggers,
     only: Collection[str] | None = None,
 ) -> Keys:
-    """The keys of facts, if need be of some relations only."""
+    """Return the keys of facts, optionally of some relations only."""
     if facts.is_empty():
         return NO_KEYS
     names, rows = facts.names(), facts.every
@@ -412,7 +414,7 @@ def keys_of(
 
 
 def facts_of(keys: Keys, triggers: Triggers) -> Settled:
-    """The facts of keys."""
+    """Return the facts of keys."""
     if not keys.size:
         return NOTHING
     rows = np.empty(keys.size, np.int32)

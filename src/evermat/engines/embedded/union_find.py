@@ -1,15 +1,16 @@
-"""The arrays that cliques are kept in, and copies of them that cost little.
+"""Union–find over constant ids, with member lists and cheap copies.
 
-See `kernels.cliques` for what they mean. An update that splits or merges cliques needs
-them as they were and as they will be, and B/F^≈ needs arrays in which nothing is equal.
-Making these anew takes as long as the rest of the work on few cliques, so arrays that
-nobody needs any more are kept as *spares*. It is known in which places a spare differs
-from what is wanted, because all arrays know what they are a copy of.
-
-Cliques of equal constants: an array that leads from each id to what stands for it.
-
-Integers have ids beyond all arrays. One that is equal to names stands for them, and is
+A clique of equal constants is stored in arrays by id: a link from each member to the
+representative, and a ring through all members; `kernels.cliques` documents them. In
+this module, *names* are constants with ids in these arrays. Small integers have ids
+beyond all arrays. An integer that is equal to names is their representative, and is
 *attached* to the name that would represent them without it, the *root* of the clique.
+
+An update that splits or merges cliques needs the arrays before and after, and B/F^≈
+needs arrays in which nothing is equal. Allocating these anew takes as long as the rest
+of the work on few cliques, so arrays that are no longer used are kept as *spares*. The
+positions at which a spare can differ from the arrays in use are recorded, so only these
+are corrected.
 """
 
 from __future__ import annotations
@@ -46,28 +47,29 @@ _T = TypeVar("_T", bound=np.generic)
 NO_IDS: Ids = np.empty(0, np.uint32)
 
 BLOCK = 4096
-"""Arrays are copied in blocks of so many ids. Those without a name that is equal to
-another are not: they are zeros."""
+"""Size, in ids, of the blocks in which arrays are copied. Blocks in which no name is
+equal to another are all zeros, and are not copied.
+"""
 
 MOST_SPARES = 2
-"""One for what was, and one in which nothing is equal."""
+"""One for the arrays before an update, and one in which nothing is equal."""
 
 FEW_DIFFERENT = 8
-"""A spare is used if it differs in one place of so many, at most."""
+"""A spare is used if it differs in at most one of this many positions."""
 
 _BLANK = object()
 """The version of arrays in which nothing is equal."""
 
 
 class CliqueArrays:
-    """Arrays by id, with room at the end; in new ones, nothing is equal.
+    """Arrays by id, with spare capacity; in new ones, nothing is equal.
 
     Attributes:
-        links: how each id differs from what stands for it, as `id ^ other`.
-        ring: how it differs from the next member of its clique.
-        others: how many other names its clique has.
-        version: tells them from all others; they are not written to any more as soon
-            as there is a copy.
+        links: the difference of each id from its representative, as `id ^ other`.
+        ring: its difference from the next member of its clique.
+        others: the number of other names in its clique.
+        version: identifies the contents; arrays are not written to once there is a
+            copy.
     """
 
     def __init__(self) -> None:
@@ -76,33 +78,33 @@ class CliqueArrays:
         self.others: Rows = np.empty(0, np.int32)
         self.version = _BLANK
         self._blocks: Flags = np.empty(0, np.uint8)
-        """Which blocks have names of cliques; all others are zeros."""
+        """Flags of blocks with names of cliques; all others are zeros."""
         self._origin = _BLANK
         """The version of the arrays that these are a copy of, …"""
         self._touched: list[Ids] = []
-        """… and all ids whose places may have changed since."""
+        """… and all ids whose entries may have changed since."""
 
     def note(self, names: Ids) -> None:
-        """Take note of names whose places have changed."""
+        """Record names whose entries have changed."""
         self._touched.append(names)
         self._blocks[names // BLOCK] = 1
 
     def is_copy_of(self, other: CliqueArrays) -> bool:
-        """Whether these were the same as others once, and all changes are known."""
+        """Return whether these began as a copy of others, with all changes recorded."""
         return self._origin is other.version
 
     @property
     def touched(self) -> Ids:
-        """All ids whose places may have changed since these were a copy."""
+        """All ids whose entries may have changed since these were a copy."""
         return np.concatenate([NO_IDS, *self._touched])
 
     def grow(self, size: int) -> None:
-        """Have room for so many ids."""
+        """Reserve capacity for `size` ids."""
         if size > self.links.size:
             self._copy(self, self._blocks_for(size))
 
     def twin(self, size: int, spares: list[CliqueArrays]) -> CliqueArrays:
-        """A copy with room for so many ids, made of a spare if there is an apt one."""
+        """Return a copy with capacity for `size` ids, made of a spare if possible."""
         blocks = self._blocks_for(size)
         twin = self._from_spare(blocks, spares)
         if twin is None:
@@ -119,7 +121,7 @@ class CliqueArrays:
         return max(size, room + room // 2) // BLOCK + 1
 
     def _copy(self, other: CliqueArrays, blocks: int) -> None:
-        """Be a copy with room for so many blocks."""
+        """Become a copy of `other` with capacity for `blocks` blocks."""
         known = other._blocks
         used = np.flatnonzero(known)
         self.links = _roomy(other.links, blocks, used)
@@ -131,7 +133,7 @@ class CliqueArrays:
     def _from_spare(
         self, blocks: int, spares: list[CliqueArrays]
     ) -> CliqueArrays | None:
-        """A copy with so many blocks that was a spare."""
+        """Return a copy with `blocks` blocks made from a spare, or None."""
         size = blocks * BLOCK
         for spare in spares:
             if spare.links.size != size or self.links.size not in (0, size):
@@ -149,7 +151,7 @@ class CliqueArrays:
         return None
 
     def correct(self, other: CliqueArrays, places: Ids) -> None:
-        """Be a copy of others, which differ in some places at most."""
+        """Become a copy of others that differ at most at some ids."""
         mine = self.links, self.ring, self.others
         kernels_cliques.copy_places(
             places, *mine, other.links, other.ring, other.others
@@ -159,12 +161,12 @@ class CliqueArrays:
 
 
 class Held:
-    """Arrays that some cliques have in common, until none of them is left.
+    """Arrays shared by several cliques; kept as a spare when none of them is left.
 
     Attributes:
-        arrays: what is held.
-        spares: is given the arrays then.
-        is_whole: whether all changes of the arrays have been noted.
+        arrays: the shared arrays.
+        spares: the list that receives the arrays at the end.
+        is_whole: whether all changes of the arrays have been recorded.
     """
 
     __slots__ = ("arrays", "is_whole", "spares")
@@ -175,12 +177,12 @@ class Held:
         self.is_whole = True
 
     def twin(self, size: int) -> Held:
-        """A copy with room for so many ids."""
+        """Return a copy with capacity for `size` ids."""
         return Held(self.arrays.twin(size, self.spares), self.spares)
 
     def __del__(self) -> None:
-        """Leave the arrays to those who need others."""
-        # There may have been no memory to set it.
+        """Keep the arrays as a spare."""
+        # The attribute is missing if its assignment ran out of memory.
         if getattr(self, "is_whole", False) and self.arrays.links.size:
             self.spares.append(self.arrays)
             del self.spares[:-MOST_SPARES]
@@ -189,7 +191,7 @@ class Held:
 def _roomy(
     array: npt.NDArray[_T], blocks: int, used: npt.NDArray[np.intp]
 ) -> npt.NDArray[_T]:
-    """A copy with room for so many blocks, of which only some are not all zeros."""
+    """Return a copy with `blocks` blocks, given those that are not all zeros."""
     known = array.reshape(-1, BLOCK)
     if used.size * 2 > len(known):
         larger = np.empty((blocks, BLOCK), array.dtype)
@@ -208,24 +210,24 @@ class Cliques:
         self._dictionary = dictionary
         self._held = held
         self._is_shared = False
-        """Whether the arrays belong to a copy as well, and must not be written to."""
+        """Whether a copy shares the arrays, so that they must not be written to."""
         self._integers: dict[int, int] = {}
-        """Integers that stand for cliques, by root."""
+        """Integers that represent cliques, by root."""
         self._roots: dict[int, int] = {}
-        """The same the other way round."""
+        """The inverse: roots by integer."""
         self._moved = 0
-        """How many constants do not stand for themselves."""
+        """The number of constants that are not their own representative."""
         self._ids = RememberedIds(dictionary.encode_constants)
 
     @classmethod
     def without_any(cls, dictionary: Dictionary, spares: list[CliqueArrays]) -> Cliques:
-        """No cliques of two and more; arrays of others may be used again."""
+        """Return cliques that are all singletons; spare arrays may be reused."""
         return cls(dictionary, Held(CliqueArrays(), spares))
 
     # ------------------------------------------------------------------- questions
 
     def copy(self) -> Cliques:
-        """The same cliques, to be changed on their own; costs nothing until then."""
+        """Return an independent copy; the arrays are copied on the first write."""
         twin = Cliques(self._dictionary, self._held)
         twin._integers, twin._roots = dict(self._integers), dict(self._roots)
         twin._moved = self._moved
@@ -234,27 +236,27 @@ class Cliques:
         return twin
 
     def is_identity(self) -> bool:
-        """Whether no two constants are equal."""
+        """Return whether no two constants are equal."""
         return not self._moved
 
     @property
     def has_integers(self) -> bool:
-        """Whether integers are equal to names: the arrays do not tell all then."""
+        """Whether integers are equal to names, so that arrays are insufficient."""
         return bool(self._integers)
 
     @property
     def links(self) -> Ids:
-        """For each id how it differs from what stands for it, as `id ^ other`."""
+        """The difference of each id from its representative, as `id ^ other`."""
         return self._held.arrays.links
 
     @property
     def ring(self) -> Ids:
-        """For each id how it differs from the next member of its clique."""
+        """The difference of each id from the next member of its clique."""
         return self._held.arrays.ring
 
     @property
     def others(self) -> Rows:
-        """For each id the number of other names in its clique."""
+        """The number of other names in the clique of each id."""
         return self._held.arrays.others
 
     @property
@@ -264,18 +266,18 @@ class Cliques:
 
     @property
     def texts(self) -> tuple[Flags, npt.NDArray[np.int64]]:
-        """The texts of all ids, and where each ends; see `Dictionary.texts`."""
+        """The strings of all ids, and their boundaries; see `Dictionary.texts`."""
         return self._dictionary.texts
 
     def map(self, ids: Ids) -> Ids:
-        """The representatives of ids, in any shape."""
+        """Return the representatives of ids, in any shape."""
         return self._images(ids) if self._moved else ids
 
     def _images(self, ids: Ids) -> Ids:
         return _translated(_followed(ids, self.links), self._integers)
 
     def differs(self, table: Ids, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which rows of a table have a constant that something else stands for."""
+        """Return which rows of a table have a constant that is not a representative."""
         if self._integers:
             part = table[:, rows]
             moved: npt.NDArray[np.bool_] = (self.map(part) != part).any(axis=0)
@@ -285,7 +287,7 @@ class Cliques:
         return marks
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
-        """Those of the constants that something else stands for, and what does."""
+        """Return the representatives of those constants that have another one."""
         if not self._moved or not constants:
             return {}
         before = self._ids.of(constants)
@@ -296,7 +298,7 @@ class Cliques:
         }
 
     def sizes(self, ids: Ids) -> Sizes:
-        """The size of the clique of each representative."""
+        """Return the size of the clique of each representative."""
         known = ids < self.links.size
         sizes: Sizes = np.ones(ids.shape, np.int64)
         sizes[known] += self.others[ids[known]]
@@ -307,7 +309,7 @@ class Cliques:
         return sizes
 
     def members(self, ids: Ids) -> tuple[Sizes, Ids]:
-        """The sizes of the cliques of representatives, and all their members."""
+        """Return the sizes of the cliques of representatives, and all their members."""
         sizes = self.sizes(ids)
         alone = (ids >= self.links.size).astype(np.uint8)
         roots = _translated(ids, self._roots)
@@ -320,9 +322,9 @@ class Cliques:
     def multiply(
         self, table: Ids, names: Collection[int] = ()
     ) -> tuple[npt.NDArray[np.int64], Ids]:
-        """All rows that rows of representatives stand for, and which row each is of.
+        """Expand rows of representatives; return the origin of each row, and all rows.
 
-        Some columns may be `names`, which stand for themselves only.
+        The columns in `names` are not expanded.
         """
         origin = np.arange(table.shape[1], dtype=np.int64)
         columns: list[Ids] = []
@@ -340,12 +342,12 @@ class Cliques:
         return origin, np.stack(columns)
 
     def combinations(self, table: Ids, rows: Rows, most: int) -> tuple[Ids, Rows]:
-        """What rows of representatives stand for, and the rows that stand for more.
+        """Expand rows of representatives; return the results, and rows not expanded.
 
         Args:
             table: facts of representatives, by column.
             rows: some of them.
-            most: those that stand for more facts than this are not multiplied out.
+            most: rows that represent more facts than this are not expanded.
         """
         if self._integers:
             part = table[:, rows]
@@ -365,7 +367,7 @@ class Cliques:
         return found, many
 
     def cliques(self) -> pa.Table:
-        """The members of cliques of two and more, beside their representative."""
+        """Return the members of cliques of two or more, with their representatives."""
         every = np.arange(self.links.size, dtype=np.uint32)
         ones = self.map(every)
         moved = ones != every
@@ -391,13 +393,13 @@ class Cliques:
         )
 
     def normalised(self, table: pa.Table) -> pa.Table:
-        """A table with every constant replaced by its representative."""
+        """Return a table with every constant replaced by its representative."""
         if not self._moved or not table.num_columns:
             return table
         return self._decoded(self.map(self._encoded(table)))
 
     def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for."""
+        """Return all rows that the rows of a table of term columns represent."""
         if not table.num_columns:
             return rows_without_columns(table.num_rows)
         if not self._moved or not table.num_rows:
@@ -405,19 +407,19 @@ class Cliques:
         return self._decoded(self.multiply(self._encoded(table), names)[1])
 
     def expanded_size(self, table: pa.Table) -> int:
-        """How many rows `expanded` would have."""
+        """Return the number of rows of `expanded`."""
         if not self._moved or not table.num_columns:
             return int(table.num_rows)
         return self.weight(self._encoded(table))
 
     def weight(self, table: Ids) -> int:
-        """How many rows some rows of representatives stand for."""
+        """Return how many rows some rows of representatives represent."""
         return sum_of_products(self.sizes(table))
 
     # --------------------------------------------------------------------- changes
 
     def unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> Ids:
-        """Make pairs of constants equal; returns those that lost their status."""
+        """Make pairs of constants equal; return replaced representatives."""
         before = np.concatenate([self.map(left), self.map(right)])
         with self._writing():
             self._unite(left, right, values)
@@ -456,7 +458,7 @@ class Cliques:
         )
 
     def _names(self, left: Ids, right: Ids) -> tuple[Ids, Ids, set[tuple[int, int]]]:
-        """Pairs of names, and pairs of a name and an integer that is new to cliques."""
+        """Return pairs of names, and pairs of a name and an integer new to cliques."""
         left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
         special = (left >= FIRST_INTEGER) | (right >= FIRST_INTEGER)
         if not special.any():
@@ -481,7 +483,7 @@ class Cliques:
         )
 
     def _attach(self, name: int, integer: int, values: frozenset[Kind]) -> None:
-        """Let an integer stand for the clique of a name."""
+        """Make an integer the representative of the clique of a name."""
         root = name ^ int(self.links[name])
         if root in self._integers:
             if self._integers[root] != integer:
@@ -505,7 +507,7 @@ class Cliques:
         self._held.arrays.note(self._clique(roots))
 
     def _clique(self, roots: Ids) -> Ids:
-        """The names of the cliques of some roots."""
+        """Return the names in the cliques of some roots."""
         sizes = self.others[roots] + 1
         members = np.empty(int(sizes.sum()), np.uint32)
         none = np.zeros(roots.size, np.uint8)
@@ -513,7 +515,7 @@ class Cliques:
         return members
 
     def _refuse(self, left: int, right: int) -> NoReturn:
-        """Two values would be equal."""
+        """Raise the error for two values that would be equal."""
         raise UnequalValuesError(self._value(left), self._value(right))
 
     def _value(self, one: int) -> Constant:
@@ -524,7 +526,7 @@ class Cliques:
         return self._dictionary.constant(self._integers.get(value, value))
 
     def assign(self, members: Ids, source: Cliques) -> None:
-        """Take whole cliques to be what other cliques say of their members."""
+        """Replace whole cliques by those of other cliques with the same members."""
         before = self._images(members)
         with self._writing():
             self._assign(members, source)
@@ -546,7 +548,7 @@ class Cliques:
                 self._roots[integer] = root
 
     def _arrange(self, names: Ids, roots: Ids) -> None:
-        """Let all names of some cliques be what their roots say."""
+        """Link all names of some cliques to their roots."""
         order = np.argsort(roots, kind="stable")
         names, roots = names[order], roots[order]
         starts = np.flatnonzero(np.append(True, roots[1:] != roots[:-1]))
@@ -559,7 +561,7 @@ class Cliques:
         self._held.arrays.note(names)
 
     def take_up(self, table: pa.Table) -> None:
-        """Have the constants of the second column stand for those of the first."""
+        """Make the constants of the second column the representatives of the first."""
         if not table.num_rows:
             return
         names, roots = self._encoded(table)
@@ -575,7 +577,7 @@ class Cliques:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Have arrays of one's own, with room for all constants, to be written to."""
+        """Get exclusive arrays with capacity for all constants, for writing."""
         size = len(self._dictionary)
         if self._is_shared or not self.links.size:
             self._held = self._held.twin(size)
@@ -587,7 +589,7 @@ class Cliques:
         self._held.is_whole = True
 
     def differences(self, other: Cliques) -> Ids:
-        """The constants whose representative is another one there."""
+        """Return the constants whose representatives differ."""
         mine, theirs = self._held.arrays, other._held.arrays
         if mine is theirs and self._integers == other._integers:
             return NO_IDS
@@ -608,7 +610,7 @@ class Cliques:
 
 
 def _followed(ids: Ids, links: Ids) -> Ids:
-    """What links lead to from ids, in any shape; links of later ids lead nowhere."""
+    """Return the ids that links lead to, in any shape; others are unchanged."""
     known = ids < links.size
     if known.all():
         return ids ^ links[ids]
@@ -619,7 +621,7 @@ def _followed(ids: Ids, links: Ids) -> Ids:
 
 
 def _distinct(ids: Ids) -> Ids:
-    """Ids in order, each once."""
+    """Return the sorted distinct ids."""
     names = ids[ids < FIRST_INTEGER]
     if names.size < ids.size or not names.size or names.max() > names.size * FEW:
         return np.unique(ids)
@@ -629,7 +631,7 @@ def _distinct(ids: Ids) -> Ids:
 
 
 def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:
-    """Ids with those that are in a table replaced."""
+    """Return ids with those in a table replaced."""
     if not table or not ids.size:
         return ids
     keys = np.array(sorted(table), np.uint32)
@@ -640,7 +642,7 @@ def _translated(ids: Ids, table: Mapping[int, int]) -> Ids:
 
 @cache
 def ranks_of(values: frozenset[Kind]) -> Flags:
-    """For every kind of constant 0 if it is one of some kinds, else 1."""
+    """Return 0 for every kind of constant in `values`, and 1 for others."""
     ranks = np.ones(256, np.uint8)
     ranks[[int(kind) for kind in values]] = 0
     return ranks

@@ -1,9 +1,9 @@
-"""Views of facts: worked out as sets, or as masks over the status bits of rows.
+"""Views of facts, evaluated to sets or compiled to masks over status bits.
 
-A view is worked out in one of two ways. *Settling* starts from the settled and growing
-parts and chooses among their rows, of all relations in one call. A *sight* is for rule
-evaluation: a table that says for every possible status whether a row may be seen, so
-that a join tests a row by one look-up, however complicated the view.
+A view is evaluated in one of two ways. *Settling* starts from the settled and growing
+parts and chooses among their rows, for all relations in one call. A view mask (`Sight`)
+is for rule evaluation: a table that says for each possible status whether such rows are
+visible, so that a join tests a row by one look-up, however complicated the view.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.relation import Clock, Relation
 
 Names = frozenset[str] | None
-"""The relations that are asked for; without them, all."""
+"""The relations to be evaluated; None for all of them."""
 
 Code = int | tuple[str, "Code", "Code"]
 """A view in one relation: a status bit, or a set operation on two codes."""
 
 STATUSES = np.arange(1 << 16, dtype=np.uint16)
-"""All there can be."""
+"""All possible statuses."""
 
 FIRST_FREE_BIT = 2
-"""The two bits below mark the stored sets."""
+"""The two lower bits represent the stored sets."""
 
 MOST_MARKED = 1 << 15
-"""Up to this many facts are marked to be seen by a view, …"""
+"""Up to this many facts are given a status bit to evaluate a view, …"""
 
 FEW_TIMES = 16
-"""… or this many times as many as are compared with them."""
+"""… or up to this many times as many as are tested."""
 
 ALONE = 1 << 16
-"""Up to this many rows, one core does it all."""
+"""Up to this many rows, one core does all the work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Which rows of a relation a pattern may see: a range, and statuses in it."""
+    """The rows of a relation that a pattern can see: a range, and a view mask."""
 
     visible: Flags
     low: int
@@ -81,7 +81,7 @@ class Sight:
 
 
 class Sets:
-    """Hands out status bits, works out views and turns them into sights."""
+    """Allocates status bits, evaluates views, and compiles them to view masks."""
 
     def __init__(
         self, relations: dict[str, Relation], dictionary: Dictionary, clock: Clock
@@ -90,7 +90,7 @@ class Sets:
         self._clock = clock
         self._free = [1 << n for n in range(15, FIRST_FREE_BIT - 1, -1)]
         self._uncleared: list[int] = []
-        """Bits of sets that are no more, for whose clearing there was no memory."""
+        """Bits of released sets that could not be cleared for lack of memory."""
         self._growing: WeakSet[Growing] = WeakSet()
         self._sights: dict[Code, Flags] = {}
         self._classes: dict[tuple[tuple[int, Code], ...], Flags] = {}
@@ -100,13 +100,13 @@ class Sets:
     # ------------------------------------------------------------------------ bits
 
     def grow(self) -> Growing:
-        """A new, empty, growing set."""
+        """Return a new, empty, growing set."""
         growing = Growing(self, self.take_bit())
         self._growing.add(growing)
         return growing
 
     def release_all(self) -> None:
-        """End the life of all growing sets."""
+        """Release all growing sets."""
         for growing in list(self._growing):
             growing.release()
         self._growing.clear()
@@ -118,22 +118,22 @@ class Sets:
             self.give_back(bit)
 
     def clear_later(self, bit: int) -> None:
-        """Take a bit that rows still have; no other set gets it in this transaction."""
+        """Defer clearing a bit; no other set gets it in this transaction."""
         if bit not in self._free:
             self._uncleared.append(bit)
 
     def give_back(self, *bits: int) -> None:
-        """Make bits, which no row has any more, free for other sets."""
-        # In order, so that updates take the same bits, and find tables made for them.
+        """Free bits that no row has any more."""
+        # Sorted, so that updates use the same bits and find their cached tables.
         self._free += bits
         self._free.sort(reverse=True)
 
     def has_bits(self, count: int) -> bool:
-        """Whether so many bits are free."""
+        """Return whether `count` bits are free."""
         return len(self._free) >= count
 
     def take_bit(self) -> int:
-        """A bit that no row has."""
+        """Allocate a bit that no row has."""
         if not self._free:
             raise EngineUseError(
                 "too many growing sets at once",
@@ -142,31 +142,31 @@ class Sets:
         return self._free.pop()
 
     def take_bits(self, count: int) -> list[int]:
-        """So many bits that no row has: ask first whether there are any."""
+        """Allocate `count` bits that no row has; check `has_bits` first."""
         return [self._free.pop() for _ in range(count)]
 
     @property
     def spare_bit(self) -> int:
-        """A bit that no row has, for the time of one call; 0 if there is none."""
+        """A free bit for the time of one call; 0 if there is none."""
         return self._free[-1] if self._free else 0
 
     @property
     def time(self) -> int:
-        """Goes on whenever a relation has other rows."""
+        """The logical time of the last change of any relation."""
         return self._clock.time
 
     # --------------------------------------------------------------------- settling
 
     def settled(self, facts: Facts) -> Settled:
-        """What is in a view."""
+        """Evaluate a view."""
         return self._walk(facts)
 
     def rows_of(self, facts: Facts) -> Mapping[str, Rows]:
-        """The rows of a view, by relation."""
+        """Return the rows of a view, by relation."""
         return self.settled(facts).rows
 
     def _walk(self, facts: Facts, names: Names = None) -> Settled:
-        """What is in a view; only of some relations, where they are named."""
+        """Evaluate a view, for some relations only if `names` is not None."""
         match facts:
             case Settled():
                 return _chosen(facts, names)
@@ -187,7 +187,7 @@ class Sets:
                 raise _foreign(facts)
 
     def _united(self, left: Settled, right: Settled) -> Settled:
-        """What is in one of two sets; those of the first are marked for a moment."""
+        """Return the union of two sets; the first is marked with a bit temporarily."""
         if left.is_empty() or right.is_empty():
             return right if left.is_empty() else left
         bit = self.spare_bit
@@ -224,7 +224,7 @@ class Sets:
         return self._kept(found, right, present=False)
 
     def _only_in(self, left: Growing, right: Growing) -> Settled:
-        """What one growing set has and another has not: updates ask more than once."""
+        """Return the difference of growing sets, cached as it is needed again."""
         mine, theirs = left.settled(), right.settled()
         known = left.compared
         if known is None or known[0] is not mine or known[1] is not theirs:
@@ -240,7 +240,7 @@ class Sets:
         return _filtered(found, lambda n, r: self._inside(region, n, r))
 
     def _kept(self, found: Settled, facts: Facts, *, present: bool) -> Settled:
-        """Those of the facts that a view has, or those that it has not."""
+        """Return those of the facts that are in a view, or those that are not."""
         if found.is_empty():
             return found
         if isinstance(facts, (Settled, Growing)) and facts.is_empty():
@@ -253,17 +253,17 @@ class Sets:
         return _filtered(found, lambda n, r: r[self.test(facts, n, r) == present])
 
     def _seen(self, facts: Settled, visible: Flags, *, present: bool) -> Settled:
-        """Those of the facts whose status is visible, or those whose status is not."""
+        """Return those of the facts whose status is visible, or those whose is not."""
         return self.chosen(facts, kernels_fact_sets.choose, visible, present)
 
     def having(self, facts: Settled, bit: int) -> Settled:
-        """Those of the facts whose status has a bit."""
+        """Return those of the facts whose status has a bit."""
         return self._seen(facts, self.visible(bit), present=True)
 
     def chosen(
         self, facts: Settled, kernel: Callable[..., int], *what: object
     ) -> Settled:
-        """The facts that a kernel chooses by something; cores share them."""
+        """Return the facts that a kernel chooses; cores share large sets."""
         if facts.is_empty():
             return facts
         segments = facts.segments(self.relations)
@@ -282,7 +282,7 @@ class Sets:
         what: tuple[object, ...],
         rows: Rows,
     ) -> Settled:
-        """The same for many facts."""
+        """Do the same on several cores."""
         shares = shares_of(facts.segments(self.relations), facts.size())
 
         def choose(share: Numbers) -> Numbers:
@@ -301,7 +301,7 @@ class Sets:
         return Settled({name: np.concatenate(some) for name, some in parts.items()})
 
     def describe(self) -> None:
-        """Have the layouts of all relations up to date."""
+        """Bring the layouts of all relations up to date."""
         for relation in self._clock.changed:
             relation.require_layout()
         self._clock.changed.clear()
@@ -309,9 +309,9 @@ class Sets:
     def mark(
         self, facts: Settled, bit: int, *, present: bool, zeros: int = 0
     ) -> list[int]:
-        """Set a status bit of facts, or clear it; how many of each relation change.
+        """Set or clear a status bit of facts; return the changes per relation.
 
-        Other bits are cleared as well.
+        The bits `zeros` are cleared, too.
         """
         if facts.is_empty():
             return []
@@ -333,7 +333,7 @@ class Sets:
         return rows[self._regions.test(region, name, rows)]
 
     def stored_rows(self, facts: Facts, name: str) -> Rows:
-        """All rows of any view, found by looking at every row of the relation."""
+        """Return all rows of a view by scanning the relation."""
         relation = self.relations[name]
         if self.is_marked(facts):
             status = relation.status[: relation.count]
@@ -342,9 +342,9 @@ class Sets:
         return every[self.test(facts, name, every)]
 
     def remembered_rows(self, facts: Facts, name: str) -> Callable[[], Rows]:
-        """Finds what `stored_rows` would find now, at any time.
+        """Return a function that finds what `stored_rows` would find now.
 
-        To copy the status of all rows costs far less than to look at it.
+        Copying the status of all rows costs far less than evaluating the view.
         """
         if self.is_marked(facts):
             relation = self.relations[name]
@@ -355,11 +355,11 @@ class Sets:
         return lambda: rows
 
     def _marked(self, facts: Facts, name: str) -> Flags:
-        """For each status whether a row that has it is in a view; see `is_marked`."""
+        """Return the view mask of a view; see `is_marked`."""
         return self.visible(self.code(facts, name, Marker(self)))
 
     def is_marked(self, facts: Facts) -> bool:
-        """Whether the status of a row tells if a view has it."""
+        """Return whether the status of a row decides whether it is in a view."""
         match facts:
             case Growing() | Stored():
                 return True
@@ -369,7 +369,7 @@ class Sets:
                 return False
 
     def test(self, facts: Facts, name: str, rows: Rows) -> Mask:
-        """Which of some rows of a relation are in a view."""
+        """Return which rows of a relation are in a view."""
         if not isinstance(facts, (Growing, Stored)) and self.is_marked(facts):
             status = self.relations[name].status[rows]
             return self._marked(facts, name)[status].view(np.bool_)
@@ -392,7 +392,7 @@ class Sets:
                 raise _foreign(facts)
 
     def _test_settled(self, facts: Settled, name: str, rows: Rows) -> Mask:
-        """Which of some rows a set has: it is marked for a moment if it is small."""
+        """Return which rows are in a set, which is marked if it is small."""
         members = facts.rows.get(name, NO_ROWS)
         if members.size > rows.size or not self._free:
             return in_sorted(rows, facts.ordered(name))
@@ -406,7 +406,7 @@ class Sets:
     # ----------------------------------------------------------------------- sights
 
     def sight(self, facts: Facts, name: str, marker: Marker) -> Sight:
-        """What a pattern over a relation may see of a view."""
+        """Return the rows of a view that are visible to a pattern over a relation."""
         relation = self.relations[name]
         if not self.sees_any(facts, name):
             return self.nothing
@@ -418,17 +418,17 @@ class Sets:
         return Sight(visible, 0, relation.count)
 
     def visible(self, code: Code) -> Flags:
-        """For every possible status whether a view has rows with it."""
+        """Return the view mask: for every possible status, whether it is in a view."""
         visible = self._sights.get(code)
         if visible is None:
             visible = self._sights[code] = mark_visible({1: code})
         return visible
 
     def classified(self, codes: Mapping[int, Code]) -> Flags:
-        """For every possible status the numbers of the views that have rows with it.
+        """Return for every possible status the numbers of the views that contain it.
 
         Args:
-            codes: views by number, which is one bit.
+            codes: views by number, each number being one bit.
         """
         key = tuple(codes.items())
         classes = self._classes.get(key)
@@ -439,12 +439,12 @@ class Sets:
     def common_code(
         self, facts: Facts, marker: Marker, most: int = MOST_MARKED
     ) -> Code | None:
-        """A view as bits and set operations, if they are the same in all relations.
+        """Return a view as bits and set operations, if relations agree on them.
 
         Args:
             facts: the view.
-            marker: marks its settled parts.
-            most: how many facts may be marked.
+            marker: assigns bits to its settled parts.
+            most: the largest set that may be marked.
         """
         match facts:
             case Growing(bit=bit) | Stored(bit=bit):
@@ -462,10 +462,10 @@ class Sets:
                 return None
 
     def _range(self, facts: Facts, name: str) -> int | None:
-        """Where all rows of a relation hold: the first row that a view does not see.
+        """Return the first invisible row, if exactly the rows before it are visible.
 
-        Only for views that see the rows up to some row and no others, which is what
-        materialising from scratch reads: everything, or everything but the newest.
+        Only for relations all of whose rows are materialised. Such views are read when
+        materialising from scratch: everything, or everything but the newest facts.
         """
         match facts:
             case Stored(bit=bit) if bit == MATERIALISED:
@@ -486,7 +486,7 @@ class Sets:
                 return None
 
     def sees_any(self, facts: Facts, name: str) -> bool:
-        """False if a view surely has no facts of a relation."""
+        """Return whether a view may have facts of a relation; false if it has none."""
         match facts:
             case Settled():
                 return name in facts.names()
@@ -502,7 +502,7 @@ class Sets:
                 return True
 
     def code(self, facts: Facts, name: str, marker: Marker) -> Code:
-        """A view in one relation, as bits and set operations."""
+        """Return a view in one relation, as bits and set operations."""
         match facts:
             case Settled():
                 return marker.bit(facts) if name in facts.names() else 0
@@ -522,7 +522,7 @@ class Sets:
 
 
 def _chosen(facts: Settled, names: Names) -> Settled:
-    """What there is of the relations that are asked for."""
+    """Return the facts of the requested relations."""
     if names is None or names.issuperset(facts.names()):
         return facts
     return Settled({name: some for name, some in facts.rows.items() if name in names})
@@ -533,7 +533,7 @@ def _filtered(facts: Settled, keep: Callable[[str, Rows], Rows]) -> Settled:
 
 
 def _seen_rows(visible: Flags, status: Status) -> Rows:
-    """The rows whose status is visible."""
+    """Return the rows whose status is visible."""
     return np.flatnonzero(visible[status].view(np.bool_)).astype(np.int32)
 
 
@@ -554,7 +554,7 @@ def _foreign(facts: Facts) -> TypeError:
 
 
 def _united_without_bit(left: Settled, right: Settled) -> Settled:
-    """The same where all bits are taken."""
+    """Return the union of two sets when no bit is free."""
     both = dict(left.rows)
     for name, rows in right.rows.items():
         both[name] = np.union1d(both[name], rows) if name in both else rows
@@ -562,7 +562,7 @@ def _united_without_bit(left: Settled, right: Settled) -> Settled:
 
 
 def found_facts(names: list[str], rows: Rows, lines: Numbers) -> Settled:
-    """What a kernel has found, by the lines of what it was given."""
+    """Return the set that a kernel has found, by the lines of its input."""
     if not len(lines):
         return NOTHING
     names = [names[at] for at in lines[:, 3].tolist()]
@@ -570,12 +570,12 @@ def found_facts(names: list[str], rows: Rows, lines: Numbers) -> Settled:
 
 
 def is_shared(size: int) -> bool:
-    """Whether cores share the work on so many facts."""
+    """Return whether cores share the work on `size` facts."""
     return size > ALONE and core_count() > 1
 
 
 def shares_of(segments: Numbers, size: int) -> list[Numbers]:
-    """Segments for each core, which make up all; the last column is the line."""
+    """Divide segments among cores; the last column is the number of the segment."""
     cores = core_count()
     cuts = dict.fromkeys(size * core // cores for core in range(cores + 1))
     shares = []
@@ -592,12 +592,12 @@ def shares_of(segments: Numbers, size: int) -> list[Numbers]:
 
 
 def mark_visible(codes: Mapping[int, Code]) -> Flags:
-    """For every possible status the numbers of the views that have rows with it.
+    """Return for every possible status the numbers of the views that contain it.
 
     Args:
-        codes: views by number, which is one bit.
+        codes: views by number, each number being one bit.
     """
-    # Bits above all those that are mentioned do not matter: what is seen recurs.
+    # Bits above the highest one mentioned do not matter: the table repeats.
     statuses = STATUSES[: 1 << max(map(_width, codes.values()))]
     seen = np.zeros(statuses.size, np.uint8)
     for number, code in codes.items():
@@ -606,14 +606,14 @@ def mark_visible(codes: Mapping[int, Code]) -> Flags:
 
 
 def _width(code: Code) -> int:
-    """How many of the lowest bits of a status tell whether it is in a set."""
+    """Return the number of low status bits that a code depends on."""
     if isinstance(code, int):
         return code.bit_length()
     return max(_width(code[1]), _width(code[2]))
 
 
 def _evaluate(code: Code, statuses: Status) -> Mask:
-    """Which statuses are in the set that a code describes."""
+    """Return which statuses are in the set that a code represents."""
     if isinstance(code, int):
         return (statuses & code).astype(np.bool_)
     word, left, right = code
@@ -626,17 +626,17 @@ def _evaluate(code: Code, statuses: Status) -> Mask:
 # ----------------------------------------------------------------------------- regions
 
 Part = tuple[tuple[int, ...], "Keys"]
-"""Positions, and sorted keys of the constants that may stand there."""
+"""Positions, and the sorted keys of the constants allowed there."""
 
 Shapes = list[list[Part]]
-"""A row that fits all parts of one of them has a shape."""
+"""Alternatives, each a list of parts that all have to match."""
 
 
 class Regions:
     """Tests rows against regions.
 
-    A region can have a shape for every class of an ontology, so what it says of a
-    relation is worked out once.
+    A region can have a shape for every class of an ontology, so its shapes are compiled
+    once per relation.
     """
 
     def __init__(self, relations: dict[str, Relation], dictionary: Dictionary) -> None:
@@ -645,7 +645,7 @@ class Regions:
         self._known: WeakKeyDictionary[Region, dict[str, Shapes]] = WeakKeyDictionary()
 
     def test(self, region: Region, name: str, rows: Rows) -> Mask:
-        """Which of some rows of a relation lie in a region."""
+        """Return which rows of a relation lie in a region."""
         if name in region.relations:
             return np.ones(rows.size, np.bool_)
         inside = np.zeros(rows.size, np.bool_)
@@ -666,10 +666,10 @@ class Regions:
         return by_name[name]
 
     def _pack(self, region: Region, name: str) -> Shapes:
-        """The shapes that a relation has in a region.
+        """Return the compiled shapes of a relation in a region.
 
-        Those with constants at the same positions are tested together, unless the
-        constants are more than fit into a key.
+        Shapes with constants at the same positions are tested together, unless there
+        are more constants than fit into a key.
         """
         shapes = [shape.operands for shape in region.shapes if shape.relation == name]
         self._dictionary.remember(

@@ -1,7 +1,7 @@
-"""Have machine code of all kernels, so that the first run need not wait for it.
+"""Compiles all kernels in advance, so that the first run does not wait for it.
 
-`evermat warm-up` does it for users, and `python -m evermat.engines.embedded.warm_up`
-where the command is not installed.
+Users run `evermat warm-up`, or `python -m evermat.engines.embedded.warm_up` where the
+command is not installed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evermat.engines.embedded.kernel_cache import (
 
 
 def warm_up() -> str:
-    """Compile what is missing; says where the machine code is from."""
+    """Compile kernels that have no machine code; return a message about its origin."""
     image, origin = installed_image(), "came with the installation"
     if image is None:
         image, origin = compiled_image(), "had been compiled before"
