@@ -1,10 +1,10 @@
-"""What the messages of Arrow files and streams say they unpack to.
+"""Announced sizes: what the messages of Arrow files and streams claim to unpack to.
 
 The buffers of a record batch may be compressed, each by itself, and begin with the
-number of bytes that they unpack to. Arrow allocates as many before it looks at the
-data, and pyarrow neither limits that nor shows where the buffers are. So the numbers
-are read here, from the same metadata that Arrow reads: a message in the encoding of
-FlatBuffers, of which only the few fields on the way to the buffers are looked at.
+number of bytes that they unpack to. Arrow allocates that many before it reads the data,
+and pyarrow neither limits that nor exposes the buffers. So the numbers are read here,
+from the same metadata that Arrow reads: a FlatBuffers message, of which only the few
+fields on the path to the buffers are decoded.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 _FILE = b"ARROW1"
 _DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
-# The places of fields in the schemas of Arrow's `Message.fbs` and `File.fbs`.
+# The numbers of fields in Arrow's schemas `Message.fbs` and `File.fbs`.
 _HEADER_TYPE, _HEADER, _CUSTOM = 1, 2, 4
 _BUFFERS, _COMPRESSION = 2, 3
 _DATA = 1
 _DICTIONARIES, _RECORD_BATCHES = 2, 3
 _FIRST_COMPRESSION = b"ARROW:experimental_compression"
-"""A key by which Arrow 0.17 said that buffers are compressed."""
+"""The key with which Arrow 0.17 marks compressed buffers."""
 _LENGTH = struct.Struct("<q")
 _BUFFER = struct.Struct("<qq")
 _BLOCK = struct.Struct("<qi4xq")
 
 
 def announced_bytes(data: pa.Buffer) -> int:
-    """How many bytes the compressed buffers of a file or stream say they unpack to.
+    """Return the bytes that the compressed buffers of a file claim to unpack to.
 
     Raises:
         pa.ArrowException: the messages cannot be read.
@@ -49,11 +49,11 @@ def announced_bytes(data: pa.Buffer) -> int:
 
 
 def _messages(data: pa.Buffer) -> Iterator[pa.ipc.Message]:
-    """The batches, where the reader of Arrow will look for them."""
+    """Yield the batches, where Arrow's reader will look for them."""
     if bytes(data[: len(_FILE)]) != _FILE:
         yield from pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
         return
-    # At the end is the footer, then its length and the magic bytes.
+    # The file ends with the footer, its length and the magic bytes.
     end = data.size - len(_FILE) - 4
     (length,) = struct.unpack_from("<i", data, end)
     if not 0 < length <= end:
@@ -86,13 +86,13 @@ def _announced_by(message: pa.ipc.Message) -> int:
         if length < _LENGTH.size or offset < 0:
             continue  # empty, or refused by Arrow
         (size,) = _LENGTH.unpack_from(body, offset)
-        # A buffer that did not get smaller is stored as it is, and says -1.
+        # A buffer that compression does not shrink is stored as is, with length -1.
         announced += max(size, length)
     return announced
 
 
 class _Table:
-    """A table in the encoding of FlatBuffers."""
+    """A FlatBuffers table."""
 
     def __init__(self, data: pa.Buffer, start: int) -> None:
         self._data = data
@@ -106,7 +106,7 @@ class _Table:
         return cls(data, *struct.unpack_from("<I", data, 0))
 
     def place(self, field: int) -> int:
-        """Where the value of a field is; 0 if it has none."""
+        """Return the offset of a field's value; 0 if it has none."""
         entry = 4 + 2 * field
         if entry + 2 > self._size:
             return 0
@@ -122,7 +122,7 @@ class _Table:
         return _Table(self._data, self._target(place)) if place else None
 
     def structs(self, field: int, form: struct.Struct) -> Iterator[tuple[int, ...]]:
-        """The elements of a vector of structs."""
+        """Yield the elements of a vector of structs."""
         place = self.place(field)
         if not place:
             return

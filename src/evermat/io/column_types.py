@@ -1,12 +1,12 @@
-"""Types of columns that arrive as text: guessed with care, or as they were ordered.
+"""Types of text columns: guessed conservatively, or requested by the user.
 
-Guessing never makes two different texts the same constant. A column is
+Guessing never maps two different strings to the same constant. A column becomes
 
-- integers, if every text is a whole number in its shortest form: `007` and `+7` keep a
-  column as strings;
-- doubles, if every text is a number, some have a point or an exponent, and no two
-  different texts (such as `1.1` and `1.10`) are the same number;
-- Booleans, if every text is `true` or `false`;
+- integers, if every string is a whole number in its shortest form: `007` and `+7` keep
+  a column as strings;
+- doubles, if every string is a number, some have a point or an exponent, and no two
+  different strings (such as `1.1` and `1.10`) are the same number;
+- Booleans, if every string is `true` or `false`;
 - strings otherwise.
 """
 
@@ -37,7 +37,7 @@ _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 class UnknownTypeError(EvermatError, ValueError):
-    """A column type that there is not."""
+    """A column type that does not exist."""
 
     code = "EM716"
 
@@ -62,12 +62,12 @@ class UnknownColumnError(EvermatError, ValueError):
 
 
 class ValueFormatError(EvermatError, ValueError):
-    """A text that is not of the type that was ordered for its column.
+    """A string that does not fit the type requested for its column.
 
     Attributes:
-        text: the text.
+        text: the string.
         row: its row in the table, from 1.
-        expected: what it should have been.
+        expected: the expected format.
     """
 
     code = "EM717"
@@ -87,7 +87,7 @@ class ValueFormatError(EvermatError, ValueError):
 
 
 def guessed(texts: pa.Array) -> pa.Array:
-    """The texts as integers, doubles, Booleans or as they are; see the module."""
+    """Convert strings to integers, doubles or Booleans, or return them unchanged."""
     if _all_match(texts, _WHOLE):
         try:
             return texts.cast(pa.int64())
@@ -107,7 +107,7 @@ def _has_point(texts: pa.Array) -> bool:
 
 
 def _all_match(texts: pa.Array, pattern: str) -> bool:
-    # Most columns that do not match say so early.
+    # In most columns that do not match, an early value already fails.
     return bool(
         len(texts)
         and pc.all(pc.match_substring_regex(texts[:_SAMPLE], pattern)).as_py()
@@ -116,11 +116,11 @@ def _all_match(texts: pa.Array, pattern: str) -> bool:
 
 
 def typed(texts: pa.Array, type_name: str) -> pa.Array:
-    """The texts as constants of a type that was ordered by name.
+    """Convert strings to constants of a type requested by name.
 
     Raises:
         UnknownTypeError: there is no such type.
-        ValueFormatError: a text is not of the type.
+        ValueFormatError: a string does not fit the type.
     """
     if type_name not in TYPES:
         raise UnknownTypeError(type_name)
@@ -130,11 +130,11 @@ def typed(texts: pa.Array, type_name: str) -> pa.Array:
 def types_by_column(
     types: Sequence[str | None] | Mapping[str, str] | None, names: Sequence[str]
 ) -> list[str | None]:
-    """The type ordered for each column, None where it is left open.
+    """Return the type requested for each column, None where it is not specified.
 
     Raises:
         UnknownTypeError: there is no such type.
-        UnknownColumnError: a type is ordered for a column that is not there.
+        UnknownColumnError: a type is requested for a column that does not exist.
         ArityMismatchError: there are more or fewer types than columns.
     """
     if types is None:
@@ -225,4 +225,4 @@ TYPES: dict[str, Callable[[pa.Array], pa.Array]] = {
     "iri": _iris,
     "term": _terms,
 }
-"""The types that can be ordered, and how texts are turned into them."""
+"""The types that can be requested, and the conversions of strings into them."""

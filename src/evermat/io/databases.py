@@ -3,10 +3,10 @@
 | address                                             | reads                 |
 | --------------------------------------------------- | --------------------- |
 | `postgresql://user@host/database?table=employee`    | a table or view       |
-| `postgresql://user@host/database?query=SELECT+…`    | what a query answers  |
+| `postgresql://user@host/database?query=SELECT+…`    | the result of a query |
 | `sqlite:///folder/file.db`, `duckdb:///file.duckdb` | the table `PREDICATE` |
 
-What a password is for stays out of messages (`evermat.errors.redaction`).
+Passwords are kept out of messages (`evermat.errors.redaction`).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class DatabaseError(EvermatError, OSError):
 
 
 def is_database(place: str) -> bool:
-    """Whether a place is an address of a database that is known here."""
+    """Return whether a place is an address of a supported database."""
     return urlsplit(place).scheme in _READERS if "://" in place else False
 
 
 def read_database(address: str, table: str) -> pa.Table:
-    """The rows of a table, or of the query that the address has.
+    """Return the rows of a table, or of the query in the address.
 
     Args:
-        address: where the database is, and what is read.
-        table: what is read if the address does not say.
+        address: the database, and the table or query.
+        table: the table to read if the address does not name one.
 
     Raises:
-        DatabaseError: it cannot be reached, or has no such table.
+        DatabaseError: the database cannot be reached, or has no such table.
     """
     parts = urlsplit(address)
     if parts.password:
@@ -105,7 +105,7 @@ def _driver(name: str) -> Any:  # noqa: ANN401  a module
 
 
 _IN_FILES = frozenset({"sqlite", "duckdb"})
-"""After `sqlite:///` comes a relative path, after `sqlite:////` an absolute one."""
+"""`sqlite:///` is followed by a relative path, `sqlite:////` by an absolute one."""
 
 _READERS: dict[str, Callable[[str, str], pa.Table]] = {
     "postgresql": _postgresql,

@@ -2,8 +2,8 @@
 
 | format | delimiter | quoting | header                                       |
 | ------ | --------- | ------- | -------------------------------------------- |
-| csv    | `,`       | `"…"`   | none, unless it says the names of the columns |
-| tsv    | tab       | `"…"`   | none, unless it says the names of the columns |
+| csv    | `,`       | `"…"`   | none, unless it has the names of the columns |
+| tsv    | tab       | `"…"`   | none, unless it has the names of the columns |
 | facts  | tab       | none    | none                                         |
 """
 
@@ -43,17 +43,19 @@ if TYPE_CHECKING:
 
 _USUAL_COLUMNS = 1 << 10
 BLOCK = 1 << 24
-"""How many bytes of a text file are read at once; a record must fit in them."""
+"""Bytes of a text file that are read at once; a record must fit in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a delimited text is written.
+    """The syntax of a delimited text.
 
     Attributes:
         delimiter: the character between two fields.
-        quoting: whether fields may be quoted, and then hold delimiters and line ends.
-        header: whether the first row holds names; None: if it holds the known names.
+        quoting: whether fields may be quoted, and then contain delimiters and line
+            ends.
+        header: whether the first row has names; None if that depends on whether it has
+            the known names.
     """
 
     delimiter: str = ","
@@ -61,7 +63,7 @@ class Dialect:
     header: bool | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a delimiter that files cannot be read with."""
+        """Reject a delimiter that Arrow cannot parse."""
         sign = self.delimiter
         if len(sign) != 1 or not sign.isascii() or sign in '"\r\n':
             raise FileOptionError(
@@ -119,7 +121,7 @@ def read_delimited(
 
 
 def chosen(table: pa.Table, columns: Sequence[str], where: str) -> pa.Table:
-    """The named columns of a table, in the order of the names."""
+    """Return the named columns of a table, in the order of the names."""
     places = chosen_places(table.column_names, columns, where)
     return table.select(places).rename_columns(list(columns))
 
@@ -127,7 +129,7 @@ def chosen(table: pa.Table, columns: Sequence[str], where: str) -> pa.Table:
 def chosen_places(
     found: Sequence[str], columns: Sequence[str], where: str
 ) -> list[int]:
-    """Where columns are among others, by name; case matters only where it must.
+    """Return the positions of columns by name; case matters only to break ties.
 
     Raises:
         UnknownColumnError: there is no column of a name.
@@ -154,7 +156,7 @@ def _place(found: Sequence[str], name: str, where: str) -> int:
 def _expected(
     columns: Sequence[str] | None, arity: int | None, dialect: Dialect
 ) -> int | None:
-    # With a header, columns are chosen by name, so that a file may have more.
+    # With a header, columns are selected by name, so a file may have more.
     if columns is not None and dialect.header is not True:
         return len(columns)
     return arity if columns is None else None
@@ -166,28 +168,28 @@ def _has_text(data: pa.Buffer) -> bool:
 
 
 def whole_lines(data: pa.Buffer) -> pa.Buffer:
-    """The same with an end of its last line, which Arrow needs where it is the only."""
+    """Return data that ends in a line end, which Arrow requires of a single line."""
     if bytes(data[-1:]) in b"\r\n":
         return data
     return pa.py_buffer(data.to_pybytes() + b"\n")
 
 
 def require_width(file: DataFile, columns: int) -> None:
-    """Refuse a file with too many columns.
+    """Reject a file with too many columns.
 
     Raises:
-        WidthError: it has.
+        WidthError: it has too many.
     """
     if columns > input_limits().columns:
         raise WidthError(f"`{file.path.name}` has {columns:,} columns", "columns")
 
 
 NO_ARGUMENTS = "()"
-"""What stands for a fact without arguments where there has to be something."""
+"""The representation of a fact without arguments where a field is required."""
 
 
 def _rows_without_columns(file: DataFile, data: pa.Buffer) -> pa.Table:
-    """Facts without arguments: a line each, written `()` by Soufflé."""
+    """Read facts without arguments: one per line, written `()` by Soufflé."""
     lines = decoded(file.path, data.to_pybytes()).split("\n")
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in filled:
@@ -204,7 +206,7 @@ def _rows_without_columns(file: DataFile, data: pa.Buffer) -> pa.Table:
 
 @dataclass(slots=True)
 class _Texts:
-    """The contents of one file on their way to columns of text."""
+    """The contents of one file, parsed to columns of strings."""
 
     file: DataFile
     dialect: Dialect
@@ -213,7 +215,7 @@ class _Texts:
     columns: Sequence[str]
 
     def read(self) -> pa.Table:
-        """All fields as text, in columns `c1`, `c2` and so on."""
+        """Return all fields as strings, in columns `c1`, `c2` and so on."""
         self._require_width()
         try:
             table = self._parse(_USUAL_COLUMNS)
@@ -228,14 +230,14 @@ class _Texts:
         return table.rename_columns(column_names(table.num_columns))
 
     def _require_width(self) -> None:
-        """Count the fields of the first record, before Arrow makes columns of them."""
+        """Count the fields of the first record, before Arrow allocates columns."""
         start = bytes(self.data[:BLOCK])
         if start.count(self.dialect.delimiter.encode()) >= input_limits().columns:
             first = next(self._records(start.decode("utf-8", "replace")), ())
             require_width(self.file, len(first))
 
     def _parse(self, columns: int) -> pa.Table:
-        """Read at most so many columns as text; Arrow would guess the others."""
+        """Parse up to `columns` columns as strings, without guessing types."""
         quote = '"' if self.dialect.quoting else False
         types = {f"f{number}": pa.string() for number in range(columns)}
         return arrow_csv.read_csv(
@@ -256,7 +258,7 @@ class _Texts:
     def convert(
         self, texts: pa.Array, type_name: str | None, place: int, *, header: bool
     ) -> pa.Array:
-        """A column in its type; an error points at the field in its row."""
+        """Convert a column to its type; an error points at the field in its row."""
         if type_name is None:
             return guessed(texts)
         try:
@@ -272,7 +274,7 @@ class _Texts:
             raise
 
     def first_labels(self) -> tuple[Label, ...]:
-        """The place of the first row."""
+        """Return the position of the first row."""
         contents = self._contents()
         fields = next(self._records(contents))
         return (label_between(self.file.path, contents, fields[0][0], fields[-1][1]),)
@@ -284,7 +286,7 @@ class _Texts:
         return records(contents, self.dialect.delimiter, quoting=self.dialect.quoting)
 
     def _explain(self, cause: Exception | None) -> NoReturn:
-        """Find the place of an error that the fast reader has only noticed."""
+        """Find the position of an error that the fast reader has only detected."""
         contents = self._contents()
         expected = self.expected
         fields = [(0, 0)]
@@ -327,7 +329,7 @@ class _Texts:
         return "check the delimiter of this row"
 
     def _check_last_quote(self, table: pa.Table) -> None:
-        """Refuse a quote that is never closed, which the fast reader lets pass."""
+        """Reject a quote that is never closed, which the fast reader accepts."""
         last = table.columns[-1][-1].as_py().replace('"', '""').encode()
         tail = self.data.slice(max(0, self.data.size - len(last) - 2)).to_pybytes()
         is_closed = tail == b'"' + last + b'"'

@@ -1,9 +1,10 @@
-"""Parquet files of which every byte is covered by a digest.
+"""Parquet files in which every byte is covered by a digest.
 
-A Parquet file is a sequence of row groups and a footer. The footer carries a digest of
-each row group, and the digest of the footer is kept by whoever names the file. So a
-reader of some row groups verifies what it reads, and reads nothing else. The checksums
-of pages, which other readers verify, cover neither the headers of pages nor the footer.
+A Parquet file is a sequence of row groups and a footer. The footer contains a digest of
+each row group, and the digest of the footer is stored with the reference to the file.
+So a reader of some row groups verifies what it reads, and reads nothing else. The
+checksums of pages, which other readers verify, cover neither the headers of pages nor
+the footer.
 
 A file that was written without such a footer can be given one digest of all its bytes.
 """
@@ -25,31 +26,31 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     Segment = tuple[int, str]
-    """Where a row group ends, and its digest."""
+    """The end of a row group, and its digest."""
 
 ROWS_IN_A_GROUP = 1 << 20
-"""At most, as Arrow has it: each group has a dictionary of its own."""
+"""The largest row group, as in Arrow: each group has a dictionary of its own."""
 _KEY = b"evermat.row_groups"
 _OF_FOOTER, _OF_FILE = "footer:", "file:"
 _MAGIC = b"PAR1"
 _LENGTH_AND_MAGIC = 8
 _FIRST_READ = 1 << 16
-"""Bytes at the end of a file that are read at once: nearly every footer is shorter."""
+"""Bytes at the end of a file that are read first: nearly every footer is shorter."""
 _BLOCK = 1 << 22
 
 
 class DamagedParquetError(ValueError):
-    """A file whose bytes are not those that were written.
+    """A file whose bytes differ from those that were written.
 
-    Its readers say which file, and what to do.
+    Readers add the name of the file and advice.
     """
 
 
 class DigestedWriter:
-    """Writes a Parquet file, and digests it on the way.
+    """Writes a Parquet file, and digests it while writing.
 
     Args:
-        sink: a stream of Arrow, which is not closed.
+        sink: an Arrow stream, which is not closed.
         schema: the columns.
     """
 
@@ -62,11 +63,11 @@ class DigestedWriter:
 
     @property
     def size(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         return self._sink.size
 
     def write(self, table: pa.Table) -> None:
-        """Write rows as row groups of their own."""
+        """Write rows as separate row groups."""
         for at in range(0, table.num_rows, ROWS_IN_A_GROUP):
             rows = table.slice(at, ROWS_IN_A_GROUP)
             self._writer.write_table(rows, row_group_size=rows.num_rows)
@@ -102,7 +103,7 @@ class _DigestedSink(io.RawIOBase):
         return self.size
 
     def take_digest(self) -> str:
-        """The digest of what was written since the last one was taken."""
+        """Return the digest of what was written since it was last taken."""
         found = self._digest.hexdigest()
         self._digest = sha256()
         return found
@@ -113,12 +114,12 @@ class DigestedFile:
 
     Args:
         stream: the file, open for random access.
-        digest: what `DigestedWriter.close` or `digest_of_file` gave; without one, only
-            what the checksums of pages cover is verified.
-        size: how many bytes there should be, if that is known.
+        digest: the result of `DigestedWriter.close` or `digest_of_file`; without it,
+            only the checksums of pages are verified.
+        size: the expected number of bytes, if known.
 
     Attributes:
-        parquet: gives the row groups, best one after the other.
+        parquet: the reader of row groups, best used in order.
 
     Raises:
         DamagedParquetError: the bytes are not those that were digested.
@@ -149,7 +150,7 @@ class DigestedFile:
         )
 
     def read(self) -> pa.Table:
-        """All rows."""
+        """Return all rows."""
         file = self.parquet
         groups = [file.read_row_group(at) for at in range(file.num_row_groups)]
         return pa.concat_tables(groups) if groups else file.read()
@@ -163,7 +164,7 @@ class DigestedFile:
 
 
 class _VerifiedBody(io.RawIOBase):
-    """What is before the footer, verified row group by row group."""
+    """The file before the footer, verified row group by row group."""
 
     def __init__(
         self, stream: pa.NativeFile, segments: Sequence[Segment], size: int
@@ -174,7 +175,7 @@ class _VerifiedBody(io.RawIOBase):
         self._digests = [digest for _, digest in segments]
         _require_same(self._ends[-1], size, "the length of its row groups")
         self._at = 0
-        # Arrow reads a row group in one go, or its columns one after the other.
+        # Arrow reads a row group at once, or its columns one after the other.
         self._loaded: tuple[int, bytes] = (-1, b"")
 
     def readable(self) -> bool:
@@ -223,7 +224,7 @@ class _VerifiedBody(io.RawIOBase):
 
 
 def digest_of_file(stream: pa.NativeFile) -> str:
-    """A digest of all bytes of a file."""
+    """Return a digest of all bytes of a file."""
     digest = sha256()
     stream.seek(0)
     while block := stream.read(_BLOCK):
@@ -232,7 +233,7 @@ def digest_of_file(stream: pa.NativeFile) -> str:
 
 
 def _footer(stream: pa.NativeFile) -> tuple[bytes, int]:
-    """The footer with the magic bytes after it, and where it begins."""
+    """Return the footer with the magic bytes after it, and its offset."""
     size = stream.size()
     read = min(size, _FIRST_READ)
     end = _read_at(stream, size - read, read)

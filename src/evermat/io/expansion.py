@@ -1,7 +1,7 @@
-"""How large tables become when dictionaries, runs and views are written out.
+"""Expanded sizes of tables, without dictionaries, run lengths and views.
 
-A column may name one long string a million times, in a file or in memory. What is
-derived from it has the string as often as it is named, so that size is limited too.
+A column may refer to one long string a million times, in a file or in memory. Derived
+facts contain the string each time, so the expanded size is limited too.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def require_moderate_table(table: pa.Table, name: str, size: int) -> None:
-    """Refuse a table that is far larger than the file it was read from.
+    """Reject a table that is far larger than the file it was read from.
 
     Args:
-        table: what was read; `validate()` accepts it. Where strings are not valid, no
-            time has been lost yet on looking at each of them.
-        name: what messages call the file.
-        size: bytes of the file.
+        table: the table, which `validate()` accepts. For invalid strings, no time has
+            been spent yet on checking each of them.
+        name: the name of the file in messages.
+        size: the bytes of the file.
 
     Raises:
-        UnpackedSizeError: it is.
+        UnpackedSizeError: the table is too large.
     """
     require_unpacked(name, size, table.num_rows * table.num_columns)
     chunks = (chunk for column in table.columns for chunk in column.chunks)
@@ -41,7 +41,7 @@ def require_moderate_table(table: pa.Table, name: str, size: int) -> None:
 
 
 def written_out(values: pa.Array) -> int:
-    """Bytes of an array without dictionaries, runs and views, at least about so many.
+    """Estimate the bytes of an array without dictionaries, run lengths and views.
 
     >>> written_out(pa.array(["long text"] * 1000).dictionary_encode())
     9000
@@ -80,10 +80,10 @@ def _repeated(values: pa.RunEndEncodedArray) -> int:
 
 
 def _lengths(values: pa.Array) -> pa.Array:
-    """Bytes of each value, as 64-bit integers."""
+    """Return the bytes of each value, as 64-bit integers."""
     types = pa.types
     if types.is_string_view(values.type) or types.is_binary_view(values.type):
-        # Arrow has no function for it. Views have 16 bytes and begin with a length.
+        # Arrow has no function for this. Views have 16 bytes and begin with a length.
         views = np.frombuffer(values.buffers()[1] or b"", np.int32).reshape(-1, 4)
         views = views[values.offset : values.offset + len(values), 0]
         return pa.array(views.astype(np.int64), mask=~_is_valid(values))
@@ -111,27 +111,27 @@ def require_moderate_parquet(
     name: str,
     size: int,
 ) -> None:
-    """Refuse a Parquet file that unpacks to far more than its size lets expect.
+    """Reject a Parquet file that unpacks to far more than its size suggests.
 
-    Nothing is decoded but dictionaries and first pages, unless a dictionary has a very
-    long string that many rows may name.
+    Only dictionaries and first pages are decoded, unless a dictionary has a very long
+    string that many rows may refer to.
 
     Args:
         open_file: opens the file again, with some columns read as dictionaries.
         file: the file; its footer has been read.
-        name: what messages call it.
+        name: the name of the file in messages.
         size: its bytes.
 
     Raises:
-        UnpackedSizeError: it does.
+        UnpackedSizeError: it unpacks to too much.
     """
-    # Never ask for the metadata of a column: if they are damaged, pyarrow ends the
-    # process there, and raises an error where it reads the column.
+    # Never access the metadata of a column: if it is damaged, pyarrow aborts the
+    # process there, but raises an error when reading the column.
     metadata = file.metadata
     columns = [metadata.schema.column(at) for at in range(metadata.num_columns)]
     groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
     unpacked = sum(group.total_byte_size for group in groups)
-    # Runs of one value take no room in a file, and a byte or more each in memory.
+    # Runs of one value take no space in a file, and at least a byte each in memory.
     row = sum(max(column.length, 1) for column in columns)
     require_unpacked(name, size, max(unpacked, metadata.num_rows * row))
     texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY"]
@@ -153,15 +153,15 @@ def require_moderate_parquet(
 
 
 def require_moderate_pages(read: Read, name: str, size: int) -> None:
-    """Refuse a Parquet file whose pages unpack to more than its footer tells.
+    """Reject a Parquet file whose pages unpack to more than its footer declares.
 
     Args:
-        read: gives bytes of the file.
-        name: what messages call it.
+        read: reads bytes of the file.
+        name: the name of the file in messages.
         size: its bytes.
 
     Raises:
-        UnpackedSizeError: they do.
+        UnpackedSizeError: they unpack to too much.
         ValueError: the file is damaged.
     """
     unpacked = 0
@@ -174,7 +174,7 @@ def require_moderate_pages(read: Read, name: str, size: int) -> None:
 
 
 def _longest(file: arrow_parquet.ParquetFile, group: int, columns: list[str]) -> int:
-    """The bytes of the longest strings in the dictionaries of columns, in all."""
+    """Return the total bytes of the longest strings in the dictionaries of columns."""
     first = next(file.iter_batches(1, row_groups=[group], columns=columns), None)
     return 0 if first is None else sum(map(_longest_in, first.columns))
 

@@ -1,4 +1,4 @@
-"""Data files: what their names say, and how to open them."""
+"""Data files: the meaning of their names, and how to open them."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ RDF_SUFFIXES = {
 """Suffixes of RDF files, and the names of their formats."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-"""Suffixes that may follow another suffix, and what Arrow calls them."""
+"""Suffixes that may follow another suffix, and their names in Arrow."""
 
 
 class FileMissingError(EvermatError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
     code = "EM711"
 
     def __init__(self, path: Path, asked: Span | None = None) -> None:
-        """Tell what is missing.
+        """Describe a missing file.
 
         Args:
             path: the file.
-            asked: where a program names it.
+            asked: the place in a program that names it.
         """
         self.path = path
         super().__init__(
@@ -68,7 +68,7 @@ class FileMissingError(EvermatError, FileNotFoundError):
 
 
 class UnknownFormatError(EvermatError, ValueError):
-    """A file name or a format name that says nothing about the contents."""
+    """A file name or a format name that does not determine a format."""
 
     code = "EM712"
 
@@ -89,7 +89,7 @@ class UnknownFormatError(EvermatError, ValueError):
 
 
 class DamagedFileError(EvermatError, OSError):
-    """A file that cannot be read as what its name says it is."""
+    """A file that cannot be read in the format of its name."""
 
     code = "EM713"
 
@@ -108,7 +108,7 @@ class UnwritablePlaceError(EvermatError, OSError):
 
 
 class FileOptionError(EvermatError, ValueError):
-    """An option of a data file that cannot be followed."""
+    """An option of a data file that is not supported."""
 
     code = "EM732"
 
@@ -123,10 +123,10 @@ def _nearest(path: Path, folder: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """What the name of a data file says.
+    """The parts of a data file's name.
 
     Attributes:
-        path: where it is.
+        path: the path.
         predicate: the name without suffixes.
         format: a value of `TABLE_SUFFIXES` or `RDF_SUFFIXES`.
         compression: a value of `COMPRESSIONS`, or None.
@@ -139,12 +139,12 @@ class DataFile:
 
     @property
     def is_rdf(self) -> bool:
-        """Whether the file holds triples rather than the rows of one predicate."""
+        """Whether the file contains triples rather than the rows of one predicate."""
         return self.format in RDF_SUFFIXES.values()
 
     @contextlib.contextmanager
     def open(self) -> Iterator[pa.NativeFile | UnpackingStream]:
-        """The uncompressed contents, as a stream."""
+        """Open the uncompressed contents as a stream."""
         if not self.path.is_file():
             raise FileMissingError(self.path)
         with contextlib.ExitStack() as stack:
@@ -156,7 +156,7 @@ class DataFile:
             yield stack.enter_context(UnpackingStream(stream, compression, name))
 
     def read(self) -> pa.Buffer:
-        """The uncompressed contents, as a whole."""
+        """Return the whole uncompressed contents."""
         try:
             with self.open() as stream:
                 return stream.read_buffer()
@@ -165,7 +165,7 @@ class DataFile:
 
     @contextlib.contextmanager
     def replace(self) -> Iterator[pa.NativeFile]:
-        """Write the file: it appears, or changes, when all has been written.
+        """Write the file atomically: it appears or changes when all is written.
 
         Raises:
             UnwritablePlaceError: it cannot be written there.
@@ -185,11 +185,11 @@ class DataFile:
             partial.unlink(missing_ok=True)
 
     def reading_error(self, error: OSError) -> EvermatError:
-        """The error for a file that cannot be read; ours stay as they are."""
+        """Return the error for a file that cannot be read."""
         return error if isinstance(error, EvermatError) else self.damaged(error)
 
     def damaged(self, cause: Exception) -> DamagedFileError:
-        """The error for contents that do not fit the name."""
+        """Return the error for contents that do not fit the name."""
         return DamagedFileError(self.path, self.compression or self.format, cause)
 
 
@@ -198,14 +198,14 @@ def data_file(
     *,
     format: str | None = None,  # noqa: A002  as users say it
 ) -> DataFile:
-    """What the name of a data file says.
+    """Parse the name of a data file.
 
     Args:
-        path: where it is; it need not exist. What is a data file already stays one.
-        format: overrules the suffix.
+        path: the path, which need not exist, or a data file.
+        format: overrides the suffix.
 
     Raises:
-        UnknownFormatError: neither suffix nor format says anything.
+        UnknownFormatError: neither suffix nor format is known.
 
     >>> data_file("facts/edge.csv.gz").predicate
     'edge'
@@ -230,10 +230,10 @@ def data_file(
 
 
 def require_place(path: Path) -> None:
-    """Refuse a file that cannot be written where it is to be.
+    """Reject a path at which a file cannot be written.
 
     Raises:
-        UnwritablePlaceError: it is a folder, or its folder cannot be written in.
+        UnwritablePlaceError: it is a folder, or its folder is not writable.
     """
     if path.is_dir():
         raise UnwritablePlaceError(
@@ -244,10 +244,10 @@ def require_place(path: Path) -> None:
 
 
 def require_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be made, or cannot be written in.
+    """Reject a folder that cannot be created, or is not writable.
 
     Raises:
-        UnwritablePlaceError: it is a file, lies in one, or belongs to somebody else.
+        UnwritablePlaceError: it is a file, lies in one, or belongs to another user.
     """
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
@@ -263,5 +263,5 @@ def require_folder(folder: Path) -> None:
 
 
 def predicate_of(path: str | Path) -> str:
-    """The predicate that a file is named after: `edge` for `facts/edge.csv.gz`."""
+    """Return the predicate of a file name: `edge` for `facts/edge.csv.gz`."""
     return data_file(path, format="csv").predicate

@@ -1,6 +1,6 @@
-"""Rows in whatever a Python program has them: frames, tables, tuples.
+"""Rows from any Python object: frames, tables, tuples.
 
-Frame libraries are recognised without being imported: whoever hands in a frame has
+Frame libraries are recognised without being imported: a caller that passes a frame has
 loaded its library.
 """
 
@@ -32,7 +32,7 @@ _MATRIX = 2
 
 
 class NotRowsError(EvermatError, TypeError):
-    """A Python object that rows cannot be taken from."""
+    """A Python object that cannot be converted to rows."""
 
     code = "EM719"
 
@@ -58,7 +58,7 @@ class NotRowsError(EvermatError, TypeError):
 
 
 class UnevenRecordsError(EvermatError, ValueError):
-    """A row that has a column which the rows before it have not."""
+    """A row with a column that the rows before it lack."""
 
     code = "EM724"
 
@@ -88,17 +88,17 @@ def rows_from(
     name: str = "",
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """A table of the rows in a Python object.
+    """Convert a Python object to a table of rows.
 
     Args:
         given: an Arrow table, record batch or reader; a pandas, Polars or Spark frame,
             or anything with the Arrow stream interface; a two-dimensional NumPy array;
             a mapping from names to columns; an RDF graph; or an iterable of tuples,
             lists, mappings, triples or record batches.
-        arity: how many columns there must be.
-        name: what the rows are called in an error.
-        columns: the names that the columns are to have, in order. Columns with names
-            of their own are put in this order; without names they stay as they are.
+        arity: the required number of columns.
+        name: the name of the rows in an error.
+        columns: the required names of the columns, in order. Columns with names of
+            their own are reordered; unnamed ones stay as they are.
 
     Raises:
         NotRowsError: the object is something else.
@@ -123,9 +123,9 @@ def rows_from(
 
 
 def names_of(row: object) -> Sequence[str] | None:
-    """The names of the values of a row, if they have any.
+    """Return the names of the values of a row, if they have any.
 
-    Mappings have names, and so have named tuples and rows of Spark.
+    Mappings, named tuples and rows of Spark have names.
     """
     if isinstance(row, Mapping):
         return list(map(str, row))
@@ -137,7 +137,7 @@ def names_of(row: object) -> Sequence[str] | None:
 
 
 def _table_of(given: object, arity: int | None) -> tuple[pa.Table, bool]:
-    """The rows, and whether the names of the columns are their own."""
+    """Return the rows, and whether the names of the columns are their own."""
     if isinstance(given, str | bytes):
         raise NotRowsError(given)
     for is_kind, convert, has_names in _KINDS:
@@ -186,7 +186,7 @@ def _pandas_column(series: Any, name: str) -> pa.Array:  # noqa: ANN401
             return pa.Array.from_pandas(series)
         except pa.ArrowException:  # such as categories of several types
             series = series.astype(object)
-    # Objects of any type; what pandas counts as missing is missing here.
+    # Objects of any type; values that pandas treats as missing are missing here.
     return column_of(series.where(series.notna(), None).tolist(), name)
 
 
@@ -282,7 +282,7 @@ def _table_of_iterable(rows: Iterable[Any], arity: int | None) -> tuple[pa.Table
 
 
 def _table_of_batches(batches: Sequence[pa.RecordBatch | pa.Table]) -> pa.Table:
-    """The rows of all batches; those with their columns in another order, too."""
+    """Return the rows of all batches, whose columns may be in different orders."""
     first = batches[0].schema.names
     tables = []
     for batch in batches:
@@ -311,4 +311,4 @@ _KINDS: tuple[tuple[Callable[[object], bool], Callable[[Any], pa.Table], bool], 
     (_is_matrix, _from_matrix, False),
     (lambda given: isinstance(given, Mapping), _table_of_columns, True),
 )
-"""What is recognised, how it becomes a table, and whether its columns have names."""
+"""Recognised types, their conversions to tables, and whether columns have names."""

@@ -1,11 +1,11 @@
-"""The first row of a delimited text: names of its columns, or a row like the others.
+"""Detects whether the first row of a delimited text has names of its columns.
 
 | first row                                 | columns declared | not declared     |
 | ----------------------------------------- | ---------------- | ---------------- |
 | the declared names, in any order and case | names            |                  |
 | some of them                              | an error         |                  |
-| looks like names, and other rows do not   | a row            | a row, warned of |
-| anything else, or a text that recurs      | a row            | a row            |
+| like names, and other rows are not        | a row            | a row, warned of |
+| anything else, or with a repeated value   | a row            | a row            |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SAMPLE = 100
-"""So many rows are compared with the first one."""
+"""Number of rows that are compared with the first one."""
 
 _NAME = re.compile(r"[^\W\d][\w .\-/()#]{0,63}")
 _VALUE = re.compile(
@@ -41,11 +41,11 @@ _USUAL = frozenset(
         *("subject", "predicate", "object", "date", "time", "year", "age"),
     }
 )
-"""What columns are called so often that a row of nothing else is no data."""
+"""Column names so common that a row of only these is not data."""
 
 
 class HeaderNamesError(EvermatError, ValueError):
-    """A first row that may hold the declared names, and does not hold all of them.
+    """A first row that may be the declared names, but lacks some of them.
 
     Attributes:
         found: the first row.
@@ -109,15 +109,15 @@ def _way_out(predicate: str, found: Sequence[str]) -> str:
 def holds_names(
     texts: pa.Table, declared: Sequence[str], labels: Callable[[], tuple[Label, ...]]
 ) -> bool:
-    """Whether the first row of a text holds the declared names.
+    """Return whether the first row of a text has the declared names.
 
     Args:
-        texts: all rows, as texts.
+        texts: all rows, as strings.
         declared: the names.
-        labels: the place of the first row.
+        labels: returns the place of the first row.
 
     Raises:
-        HeaderNamesError: it holds some of them, or nobody can tell.
+        HeaderNamesError: it has some of them, or it is ambiguous.
     """
     first = first_row(texts)
     if first == list(declared):
@@ -141,16 +141,16 @@ def ask_about_header(
     predicate: str,
     variables: Callable[[], Collection[tuple[str, ...]]],
 ) -> None:
-    """Warn where the first row of a text without declared names looks like names.
+    """Warn if the first row of a text without declared names looks like names.
 
     Args:
-        table: the rows, with types that were guessed.
+        table: the rows, with guessed types.
         path: the file.
-        predicate: what the rows are facts of.
-        variables: gives the names that rules have for the columns.
+        predicate: the predicate of the rows.
+        variables: returns the names that rules use for the columns.
 
     Warns:
-        HeaderWarning: it does.
+        HeaderWarning: it looks like names.
     """
     if not table.num_rows or not table.num_columns:
         return
@@ -170,7 +170,7 @@ def ask_about_header(
 
 
 def first_row(texts: pa.Table) -> list[str]:
-    """The texts of the first row."""
+    """Return the strings of the first row."""
     return [column[0].as_py() for column in texts.columns]
 
 
@@ -179,7 +179,7 @@ def _is_text(arrow_type: pa.DataType) -> bool:
 
 
 def _could_be_names(first: Sequence[str]) -> bool:
-    """Whether all texts are different words, none of them a value.
+    """Return whether all strings are distinct words, none of them a value.
 
     The first may be empty, as it is above the row numbers that pandas writes.
     """
@@ -191,13 +191,13 @@ def _could_be_names(first: Sequence[str]) -> bool:
 
 
 def _recurs(texts: pa.Table, at: int) -> bool:
-    """Whether a text of the first row is in its column again, as data would be."""
+    """Return whether a value of the first row is repeated in its column, as in data."""
     column = texts.column(at)
     return bool(pc.index(column.slice(1), column[0]).as_py() >= 0)
 
 
 def _others_are_values(table: pa.Table) -> bool:
-    """Whether some column has nothing but values below a first row of names."""
+    """Return whether some column has only values below a first row of names."""
     for column in table.columns:
         below = column.slice(1, _SAMPLE).to_pylist()
         if below and all(_VALUE.fullmatch(text.strip()) for text in below):

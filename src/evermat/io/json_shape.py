@@ -1,7 +1,7 @@
-"""A look at JSON lines before they are read.
+"""Checks of JSON lines before they are parsed.
 
-Arrow ends the process on values that are nested deeply, and makes a column of every
-name, as long as all rows: many lines with names of their own would fill any memory.
+Arrow aborts the process on deeply nested values, and allocates a full-length column for
+every name: many lines with different names would exhaust any memory.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NAME = re.compile(rb'("(?:[^"\\]|\\.)*")\s*(:?)', re.DOTALL)
 
 
 def require_plain_json(file: DataFile, data: pa.Buffer) -> None:
-    """Refuse lines that are nested deeply, or that have far too many columns.
+    """Reject lines that are nested too deeply, or that have far too many columns.
 
     Raises:
-        NestingError: they are nested.
-        WidthError, UnpackedSizeError: they have.
+        NestingError: they are nested too deeply.
+        WidthError, UnpackedSizeError: they have too many columns.
     """
     text = data.to_pybytes()
     limit = input_limits().nesting
@@ -44,7 +44,7 @@ def require_plain_json(file: DataFile, data: pa.Buffer) -> None:
 
 
 def _is_flat(text: bytes) -> bool:
-    """Whether every object surely ends in its line: each follows the end of one."""
+    """Return whether every object certainly ends in its line, without nesting."""
     return (
         b"[" not in text
         and text.startswith(b"{")
@@ -57,19 +57,19 @@ def _lines(text: bytes) -> int:
 
 
 def _depth(text: bytes) -> int:
-    """How deep values are nested."""
+    """Return the nesting depth of values."""
     signs = _SIGN.finditer(text)
     steps = (1 if each[1] else -1 for each in signs if each[1] or each[2])
     return max(accumulate(steps), default=0)
 
 
 def _has_same_names(text: bytes) -> bool:
-    """Whether all lines surely have the names of the first one, and no others."""
+    """Return whether all lines certainly have exactly the names of the first one."""
     try:
         first = json.loads(text.partition(b"\n")[0])
         if not isinstance(first, dict) or not 0 < len(first) <= _FEW:
             return False
-        # Halves of surrogate pairs, which `json` accepts, have no encoding.
+        # Unpaired surrogates, which `json` accepts, cannot be encoded.
         names = [json.dumps(name, ensure_ascii=False).encode() + b":" for name in first]
     except (ValueError, RecursionError):
         return False
@@ -80,7 +80,7 @@ def _has_same_names(text: bytes) -> bool:
 
 
 _FEW = 64
-"""Names that are searched for in the text one by one."""
+"""Number of names that are searched for in the text one by one."""
 
 
 def _require_names(file: DataFile, text: bytes) -> None:

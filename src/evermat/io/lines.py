@@ -1,4 +1,4 @@
-"""Columns of texts as lines, without a Python object per line."""
+"""Writes columns of strings as lines, without a Python object per line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROWS_AT_ONCE = 1 << 16
-"""How many rows to write at once; more would only need more memory."""
+"""Rows to write at once; more would only take more memory."""
 
 
 def text_block(columns: Sequence[pa.Array], *, between: str, end: str) -> pa.Buffer:
-    """The rows of columns of texts: `between` between texts and `end` after rows."""
+    """Join columns of strings to lines, with `between` columns and `end` after rows."""
     lines = pc.binary_join_element_wise(*columns, between)
     lines = pc.binary_join_element_wise(lines, end, "")
-    # The texts of an Arrow column lie behind each other in one buffer.
+    # The strings of an Arrow column are contiguous in one buffer.
     _, offsets, data = lines.buffers()
     if data is None:
         return pa.py_buffer(b"")

@@ -1,7 +1,7 @@
 """Delimited text as Nemo reads and writes it.
 
-Unlike our own tables (`evermat.io.delimited`), a row that does not fit is left out and
-counted, and a cell says by itself what it is:
+Unlike Evermat's own tables (`evermat.io.delimited`), a row that does not fit is skipped
+and counted, and each cell determines its own type:
 
 | cell                                  | constant                        |
 | ------------------------------------- | ------------------------------- |
@@ -12,7 +12,7 @@ counted, and a cell says by itself what it is:
 | `_:b`                                 | blank node                      |
 | empty, or with blanks                 | string                          |
 
-White space around a cell does not count.
+White space around a cell is ignored.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SKIPPED = "skip"
 
 @dataclass(frozen=True, slots=True)
 class NemoTable:
-    """What was read of a file, and how many of its rows did not fit."""
+    """The rows of a file, and the number of rows that did not fit."""
 
     table: pa.Table
     skipped: int
@@ -70,10 +70,10 @@ def read_nemo_table(
         file: the file, which may be compressed.
         delimiter: the character between two cells.
         quoting: whether a cell may be enclosed in double quotation marks.
-        header: whether to pass over the first row.
-        types: one of `any`, `string`, `integer`, `double` and `skip` per column; if
-            not given, as many columns of `any` as the first row has.
-        limit: the most rows to read.
+        header: whether to skip the first row.
+        types: one of `any`, `string`, `integer`, `double` and `skip` per column; by
+            default, `any` for each column of the first row.
+        limit: the largest number of rows to read.
     """
     dialect = Dialect(delimiter, quoting=quoting)
     data = whole_lines(file.read())
@@ -114,7 +114,7 @@ def _parse_options(delimiter: str, *, quoting: bool) -> arrow_csv.ParseOptions:
 def _texts(
     data: pa.Buffer, delimiter: str, width: int, *, quoting: bool, header: bool
 ) -> tuple[pa.Table, int]:
-    """The cells of the rows that have the right number of them."""
+    """Return the cells of the rows with the right number of cells."""
     skipped = 0
 
     def skip(_: object) -> str:
@@ -141,7 +141,7 @@ def _texts(
 
 
 def _fitting(texts: pa.Table, types: Sequence[str]) -> pa.Table:
-    """The rows whose numbers are numbers."""
+    """Return the rows whose numeric cells are numbers."""
     for column, name in zip(texts.column_names, types, strict=True):
         if name in _FITTING:
             fits = pc.match_substring_regex(texts[column], _FITTING[name])
@@ -156,9 +156,9 @@ def _convert(texts: pa.Array, type_name: str) -> pa.Array:
 
 
 def read_cells(texts: pa.Array) -> pa.Array:
-    """The constants that cells stand for, as a term column.
+    """Convert cells to constants, as a term column.
 
-    Integers and bare names are told by whole columns, the rest by distinct text.
+    Integers and bare names are converted by whole columns, the rest by distinct value.
     """
     texts = pc.utf8_trim_whitespace(texts)
     is_whole = pc.match_substring_regex(texts, _WHOLE)
@@ -184,7 +184,7 @@ def _read_distinct(texts: pa.Array) -> pa.Array:
 
 
 def read_cell(cell: str) -> Constant:
-    """The constant that one cell stands for.
+    """Convert one cell to a constant.
 
     >>> print(read_cell("Anna"), read_cell("Anna B"), read_cell("-1"))
     <Anna> "Anna B" -1
@@ -205,7 +205,7 @@ def read_cell(cell: str) -> Constant:
 
 
 def _read_quoted(text: str) -> Constant | None:
-    """A string or literal; the last quotation mark ends it, whatever comes before."""
+    """Parse a string or literal; the last quotation mark ends it, whatever precedes."""
     end = text.rfind('"')
     content, rest = text[1:end], text[end + 1 :]
     if end == 0:
@@ -216,7 +216,7 @@ def _read_quoted(text: str) -> Constant | None:
         return language_string(content, rest[1:])
     if rest.startswith("^^<") and rest.endswith(">"):
         datatype = rest[3:-1]
-        # Nemo abbreviates the datatypes of integers that need more than 64 bits.
+        # Nemo abbreviates the datatypes of integers of more than 64 bits.
         if datatype.startswith("xsd:"):
             datatype = XSD + datatype.removeprefix("xsd:")
         return literal(content, datatype)
@@ -224,7 +224,7 @@ def _read_quoted(text: str) -> Constant | None:
 
 
 def nemo_cells(terms: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The cells that stand for the constants of a term column."""
+    """Convert the constants of a term column to cells."""
     return by_kind(single(terms), _CELLS)
 
 

@@ -39,13 +39,13 @@ class NotTriplesError(EvermatError, ValueError):
 
 
 class LeftOutTriplesWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """Triples that RDF does not allow, which a file is without."""
+    """Triples that RDF does not allow, and that were skipped."""
 
     code = "EM913"
 
 
 _ALLOWED = {"subject": (Kind.IRI, Kind.BLANK), "predicate": (Kind.IRI,)}
-"""What may stand where a literal may not."""
+"""Kinds allowed at places that literals may not take."""
 
 _OTHER_FORMAT = "write `.csv` or `.parquet` instead"
 
@@ -53,20 +53,20 @@ _OTHER_FORMAT = "write `.csv` or `.parquet` instead"
 class TripleLines:
     """The rows of term columns as lines of N-Triples, in blocks of many lines.
 
-    Three columns are subject, predicate and object. A fact `p(a, b)` becomes
-    `a p b`, and `p(a)` becomes `a rdf:type p`; a predicate name that is no IRI is
-    written `urn:name`.
+    Three columns are subject, predicate and object. A fact `p(a, b)` becomes `a p b`,
+    and `p(a)` becomes `a rdf:type p`; a predicate name that is no IRI is written
+    `urn:name`.
 
-    What RDF does not allow, such as literals as subjects, which rules may derive, is
-    left out and counted.
+    Rows that RDF does not allow, such as those with literals as subjects, which rules
+    may derive, are skipped and counted.
 
     Attributes:
-        written: how many triples there have been so far.
-        left_out: how many were left out, by what is wrong with them.
+        written: the number of triples so far.
+        left_out: the number of skipped rows, by reason.
     """
 
     def __init__(self, rows: pa.Table | TableParts, predicate: str = "") -> None:
-        """Make lines of rows; `predicate` is the name of one with one or two columns.
+        """Convert rows; `predicate` names the predicate of one or two columns.
 
         Raises:
             NotTriplesError: there are more than three columns, or none.
@@ -84,10 +84,10 @@ class TripleLines:
             )
 
     def __iter__(self) -> Iterator[pa.Buffer]:
-        """The blocks.
+        """Yield the blocks.
 
         Raises:
-            NotTriplesError: a constant that RDF cannot hold.
+            NotTriplesError: RDF cannot represent a constant.
         """
         row = 1
         batches = (part.to_batches(max_chunksize=ROWS_AT_ONCE) for part in self._parts)
@@ -107,16 +107,16 @@ class TripleLines:
             row += batch.num_rows
 
     def require_some(self) -> None:
-        """Refuse to write rows none of which is a triple.
+        """Reject rows none of which is a triple.
 
         Raises:
-            NotTriplesError: there were rows, and all were left out.
+            NotTriplesError: there were rows, and all were skipped.
         """
         if self._first is not None and not self.written:
             raise self._first
 
     def tell(self, name: str) -> None:
-        """Tell once which triples are not in a file, if any are not."""
+        """Warn once about triples that a file lacks, if there are any."""
         warn_of_left_out(name, self.written + self.left_out.total(), self.left_out)
 
     def _leave_out(self, terms: pa.Array, wrong: pa.Array, place: str) -> None:
@@ -127,12 +127,12 @@ class TripleLines:
 
 
 def warn_of_left_out(name: str, rows: int, left_out: Mapping[str, int]) -> None:
-    """Tell once which triples are not in a file, if any are not.
+    """Warn once about triples that a file lacks, if there are any.
 
     Args:
-        name: what was written.
-        rows: how many triples there were.
-        left_out: how many of them are missing, by what is wrong with them.
+        name: the name of the output.
+        rows: the number of triples, including missing ones.
+        left_out: the number of missing triples, by reason.
     """
     counts = {what: count for what, count in left_out.items() if count}
     if not counts:
@@ -152,13 +152,13 @@ def warn_of_left_out(name: str, rows: int, left_out: Mapping[str, int]) -> None:
 def ntriples_blocks(
     rows: pa.Table | TableParts, predicate: str = ""
 ) -> Iterator[pa.Buffer]:
-    """The rows of term columns as lines of N-Triples; see `TripleLines`.
+    """Yield the rows of term columns as lines of N-Triples; see `TripleLines`.
 
     Raises:
         NotTriplesError: the rows are no triples.
 
     Warns:
-        LeftOutTriplesWarning: some of them are none.
+        LeftOutTriplesWarning: some of them are not.
     """
     lines = TripleLines(rows, predicate)
     yield from lines
@@ -194,7 +194,7 @@ def _repeated(iri: str, length: int) -> pa.Array:
 
 
 def _wrong_kinds(terms: pa.Array, place: str) -> pa.Array | None:
-    """Which terms may not stand at a place; None if all may."""
+    """Return which terms are not allowed at a place; None if all are."""
     allowed = _ALLOWED[place]
     if kinds_in(terms) <= set(allowed):
         return None

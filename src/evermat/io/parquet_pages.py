@@ -1,11 +1,11 @@
-"""What the pages of a Parquet file unpack to, read from the headers of the pages.
+"""Unpacked sizes of the pages of a Parquet file, read from the headers of the pages.
 
-The footer says how large columns are when they are unpacked, and a file that is meant
-to do harm says something else there than in the headers of its pages, for which Arrow
-makes room. So both are read here, and nothing else: no page is unpacked.
+The footer declares the unpacked size of columns, but a malicious file may declare
+something else in the headers of its pages, for which Arrow allocates memory. So both
+are read here, and nothing else: no page is unpacked.
 
-Footer and headers are written in the compact protocol of Apache Thrift. The numbers of
-fields are those of `parquet.thrift`.
+Footer and headers are in the compact protocol of Apache Thrift. The numbers of fields
+are those of `parquet.thrift`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Read = Callable[[int, int], bytes]
-    """Gives bytes of a file: from where, and how many at most."""
+    """Reads bytes of a file, given an offset and the largest number."""
 
 Fields = dict[int, Any]
-"""What a Thrift structure has, by the number of the field."""
+"""The fields of a Thrift structure, by number."""
 
 _TAIL = struct.Struct("<I4s")
 _MAGIC = b"PAR1"
@@ -32,21 +32,21 @@ _META_DATA = 3
 _PATH, _VALUES, _PACKED, _DATA_PAGES, _DICTIONARY = 3, 5, 7, 9, 11
 _UNPACKED_PAGE, _PACKED_PAGE = 2, 3
 _DATA_HEADERS = 5, 8
-"""Of pages of the first and of the second version."""
+"""Headers of data pages of the first and of the second version."""
 
 _HEADER_SIZES = 1 << 8, 1 << 14, 1 << 24
-"""A header is seldom longer than the first; statistics may make it longer."""
+"""Sizes to read: a header is seldom longer than the first, except for statistics."""
 
 _DEEPEST = 16
-"""Structures within each other; the format needs half as many."""
+"""Nesting limit of structures; the format needs half of it."""
 
 
 def unpacked_pages(read: Read, size: int) -> Iterator[int]:
-    """For each page the bytes that it takes unpacked, or its values if that is more.
+    """Yield for each page its unpacked bytes, or its number of values if that is more.
 
     Args:
-        read: gives bytes of the file.
-        size: how many there are.
+        read: reads bytes of the file.
+        size: the number of bytes.
 
     Raises:
         ValueError: footer or headers are damaged, or columns share pages.
@@ -58,7 +58,7 @@ def unpacked_pages(read: Read, size: int) -> Iterator[int]:
         raise ValueError("columns share pages, or lie outside of the file")
     lists = {each[_NAME] for each in footer[_SCHEMA] if each.get(_REPETITION) == _LIST}
     for chunk, group in chunks:
-        # A longer path is that of a list or of a structure.
+        # A longer path belongs to a list or a structure.
         is_plain = len(chunk[_PATH]) == 1 and chunk[_PATH][0] not in lists
         if is_plain and chunk[_VALUES] != group[_ROWS]:
             raise ValueError("a column has another number of values than of rows")
@@ -77,7 +77,7 @@ def _footer(read: Read, size: int) -> Fields:
 
 
 def _pages_of(chunk: Fields, read: Read) -> Iterator[int]:
-    """The pages of a column: as many as have the values that it should have."""
+    """Yield the pages of a column, until all of its declared values are covered."""
     at = chunk[_DATA_PAGES]
     if 0 < chunk.get(_DICTIONARY, 0) < at:
         at = chunk[_DICTIONARY]
@@ -99,7 +99,7 @@ def _pages_of(chunk: Fields, read: Read) -> Iterator[int]:
 
 
 def _header(read: Read, at: int) -> tuple[Fields, int]:
-    """The header of a page, and its length."""
+    """Return the header of a page, and its length."""
     for size in _HEADER_SIZES:
         data = read(at, size)
         try:
@@ -114,11 +114,11 @@ def _header(read: Read, at: int) -> tuple[Fields, int]:
 
 
 def _parsed(data: bytes) -> tuple[Fields, int]:
-    """A structure, and how many bytes it takes.
+    """Parse a structure; return it and its length in bytes.
 
     Raises:
-        IndexError: the data end before it.
-        ValueError: it is no structure of Thrift.
+        IndexError: the data end before it does.
+        ValueError: it is not a Thrift structure.
     """
     reader = _Reader(data)
     return reader.structure(), reader.at
@@ -126,13 +126,13 @@ def _parsed(data: bytes) -> tuple[Fields, int]:
 
 _TRUE, _FALSE = 1, 2
 _MANY = 15
-"""A list says in its first byte how long it is, unless it is as long as this."""
+"""The first byte of a list has its length, unless it is at least this."""
 
 _MORE = 128
-"""The bit that says that a number goes on."""
+"""The bit that marks the continuation of a number."""
 
 _LONGEST_NUMBER = 70
-"""Bits of ten bytes with seven each."""
+"""Bits in ten bytes with seven bits each."""
 
 
 class _Reader:
@@ -141,7 +141,7 @@ class _Reader:
         self.at = 0
 
     def structure(self, depth: int = 0) -> Fields:
-        """The fields of a structure."""
+        """Parse the fields of a structure."""
         if depth > _DEEPEST:
             raise ValueError("structures are nested too deeply")
         found: Fields = {}
@@ -176,11 +176,11 @@ class _Reader:
         size, kind = kind >> 4, kind & 15
         if size == _MANY:
             size = self._number()
-        # Each takes a byte or more: what is longer ends with an `IndexError`.
+        # Each takes at least a byte: a list that is too long ends with an `IndexError`.
         return [self._member(kind, depth) for _ in range(size)]
 
     def _member(self, kind: int, depth: int) -> object:
-        # A truth value is in the byte of its field; in lists it has a byte of its own.
+        # A Boolean is in the type of its field; in lists it has a byte of its own.
         is_truth = kind in {_TRUE, _FALSE}
         return self._byte() if is_truth else self._value(kind, depth)
 

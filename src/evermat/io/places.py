@@ -15,7 +15,7 @@ _SHOWN_CHARACTERS = 400
 
 
 class MalformedFileError(EvermatError, ValueError):
-    """A file that breaks the rules of its format, at a known place."""
+    """A file that violates its format at a known place."""
 
     code = "EM714"
 
@@ -29,8 +29,8 @@ class NotUnicodeError(EvermatError, ValueError):
 def label_at(
     path: Path, line: int, column: int, *, text: str, length: int = 1, remark: str = ""
 ) -> Label:
-    """A label for a place in a file of which only one line is at hand."""
-    # Empty lines before it give the line its number.
+    """Return a label for a place in a file of which only one line is available."""
+    # Empty lines before it produce the right line number.
     source = Source(str(path), "\n" * (line - 1) + text[:_SHOWN_CHARACTERS])
     start = line - 1 + min(column, _SHOWN_CHARACTERS) - 1
     return Label(Span(source, start, start + max(1, length)), remark)
@@ -39,7 +39,7 @@ def label_at(
 def label_between(
     path: Path, contents: str, start: int, end: int, remark: str = ""
 ) -> Label:
-    """A label for a piece of a file whose text is at hand."""
+    """Return a label for a span of a file whose text is available."""
     line = contents.count("\n", 0, start) + 1
     begin = contents.rfind("\n", 0, start) + 1
     stop = contents.find("\n", start)
@@ -50,7 +50,7 @@ def label_between(
 
 
 def decoded(path: Path, data: bytes) -> str:
-    """The text of a file in UTF-8, without byte order mark.
+    """Decode a file in UTF-8, without byte order mark.
 
     Raises:
         NotUnicodeError: with the line and column of the first wrong byte.
@@ -84,9 +84,9 @@ def decoded(path: Path, data: bytes) -> str:
 def records(
     text: str, delimiter: str, *, quoting: bool
 ) -> Iterator[list[tuple[int, int]]]:
-    """The records of a delimited text, each as the spans of its fields.
+    """Yield the records of a delimited text, each as the spans of its fields.
 
-    Empty lines are left out, as the fast reader leaves them out.
+    Empty lines are skipped, as by the fast reader.
     """
     ends = rf"[^{re.escape(delimiter)}\r\n]*"
     field = re.compile(rf'"(?:[^"]|"")*(?:"{ends}|\Z)|{ends}' if quoting else ends)

@@ -1,7 +1,7 @@
-"""Rows of other RDF libraries: graphs, triples, quads and answers of SPARQL.
+"""Rows from other RDF libraries: graphs, triples, quads and results of SPARQL.
 
-The libraries are recognised by the names of their classes and never imported. Terms
-are converted with all other values, in `evermat.values`.
+The libraries are recognised by the names of their classes and never imported. Terms are
+converted with all other values, in `evermat.values`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _QUAD = 4
 
 
 def is_of(given: object, library: str, *names: str) -> bool:
-    """Whether an object is of a class of a library, or of one that extends it."""
+    """Return whether an object is of a library's class, or of a subclass."""
     return any(
         each.__name__ in names and each.__module__.partition(".")[0] == library
         for each in type(given).__mro__
@@ -21,7 +21,7 @@ def is_of(given: object, library: str, *names: str) -> bool:
 
 
 def answers_of(given: Any) -> tuple[list[str], list[tuple[object, ...]]] | None:  # noqa: ANN401  of any library
-    """The variables and the rows of an answer to a SPARQL query, if it is one."""
+    """Return the variables and rows of a SPARQL result, or None for other objects."""
     if is_of(given, "pyoxigraph", "QuerySolutions"):
         names = [variable.value for variable in given.variables]
     elif is_of(given, "rdflib", "Result") and given.vars:
@@ -34,13 +34,15 @@ def answers_of(given: Any) -> tuple[list[str], list[tuple[object, ...]]] | None:
 def triples_of(
     given: object, first: object, rows: list[Any], arity: int | None
 ) -> list[Any]:
-    """Rows as tuples, where they are triples or quads; names of graphs are left out.
+    """Return triples or quads as tuples, and other rows as they are.
+
+    The names of graphs are dropped unless four columns are requested.
 
     Args:
-        given: what the rows were taken from.
+        given: the object that the rows were taken from.
         first: the first of them.
         rows: all of them.
-        arity: how many values a row is to have; four keep the names of graphs.
+        arity: the requested number of values per row.
     """
     if is_of(first, "pyoxigraph", "Triple", "Quad"):
         rows = [tuple(row) for row in rows]

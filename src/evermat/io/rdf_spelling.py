@@ -1,7 +1,7 @@
-"""Which constants RDF can hold: IRIs without blanks, tags of languages and so on.
+"""Constants that RDF can represent: IRIs without blanks, language tags and so on.
 
-A program may use others, and data may bring them. A file that nobody can read is
-worse than an error, so they are looked for before anything is written.
+A program or its data may contain other constants. An unreadable file is worse than an
+error, so constants are checked before anything is written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WANTED: Mapping[Kind, str] = {
 
 
 def misspelt_row(terms: pa.Array) -> int | None:
-    """The first row of a column of terms that cannot be written, if there is one."""
+    """Return the first row of a column of terms that cannot be written, or None."""
     kinds = kinds_in(terms)
     found = [
         row
@@ -55,7 +55,7 @@ def _misspelt(terms: pa.Array, kind: Kind, *, is_only: bool) -> int | None:
 
 
 def _has_any(texts: pa.Array, characters: bytes) -> bool:
-    """Whether any text has one of some characters; all are looked at together."""
+    """Return whether any string has one of some characters."""
     ends = pa.array([0, len(texts)], pa.int32())
     together = pc.binary_join(pa.ListArray.from_arrays(ends, texts), "")
     data = together[0].as_buffer().to_pybytes()

@@ -1,4 +1,4 @@
-"""Reading files of facts: one file, or a folder of them."""
+"""Reads files of facts: one file, or a folder of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from evermat.io.files import DataFile
 
 _TOO_LARGE = 2.0**63
-"""The first number that 64 bits do not hold."""
+"""The smallest number that does not fit into 64 bits."""
 
 
 def read_table(  # noqa: PLR0913  the options of one call
@@ -66,15 +66,16 @@ def read_table(  # noqa: PLR0913  the options of one call
 
     Args:
         path: the file; `.gz`, `.zst` or `.bz2` may follow its suffix.
-        format: `csv`, `tsv`, `facts`, `parquet`, `arrow` or `jsonl`; by default what
-            the suffix says.
-        columns: the names of the columns. Where a file has names of its own, these are
-            chosen from it, in this order.
+        format: `csv`, `tsv`, `facts`, `parquet`, `arrow` or `jsonl`; by default the
+            suffix decides.
+        columns: the names of the columns. If a file has column names of its own,
+            these are selected from it, in this order.
         types: for each column, or by name, one of `string`, `integer`, `decimal`,
-            `double`, `boolean`, `iri` and `term`, or None. Other columns of text files
-            are guessed with care: see `evermat.io.column_types`.
-        arity: how many columns there must be.
-        header: whether the first row of a text file holds names. By default it does
+            `double`, `boolean`, `iri` and `term`, or None. The types of other
+            columns of text files are guessed conservatively: see
+            `evermat.io.column_types`.
+        arity: the required number of columns.
+        header: whether the first row of a text file has names. By default it does
             if it equals `columns`.
         delimiter: the character between the fields of a text file.
         quoting: whether fields of a text file may be quoted.
@@ -114,13 +115,14 @@ def read_folder(
 ) -> dict[str, pa.Table]:
     """Read every data file of a folder, by predicate.
 
-    A file is named after its predicate: `edge.facts`, `edge.csv.gz`. Several files of
-    one predicate give their rows together. Files with other suffixes are left alone.
+    A file is named after its predicate: `edge.facts`, `edge.csv.gz`. The rows of
+    several files of one predicate are concatenated. Files with other suffixes are
+    ignored.
 
     Args:
-        folder: where the files are; folders in it are left alone.
-        read_rdf: how to read RDF files, whose rows belong to `triple`; without it,
-            they are left alone too.
+        folder: the folder of the files; its subfolders are ignored.
+        read_rdf: reads RDF files, whose rows belong to `triple`; without it, they are
+            ignored too.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -141,7 +143,7 @@ def read_folder(
 
 
 def rows_together(name: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of several tables of a predicate as one.
+    """Concatenate the rows of several tables of a predicate.
 
     Raises:
         ArityMismatchError: one has more or fewer columns than the others.
@@ -170,7 +172,7 @@ def _with_types(
 
 
 _DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)
-"""What Arrow raises where a file is not what it says it is."""
+"""Errors of Arrow for a file that is not in its declared format."""
 
 
 def _read_parquet(file: DataFile) -> pa.Table:
@@ -213,7 +215,7 @@ def _read_arrow(file: DataFile) -> pa.Table:
         table.validate()
         require_width(file, table.num_columns)
         require_moderate_table(table, file.path.name, data.size)
-        # Offsets that point elsewhere would end the process later.
+        # Invalid offsets would abort the process later.
         table.validate(full=True)
     except _DAMAGE as error:
         raise _as_damaged(file, error) from error
@@ -238,7 +240,7 @@ def _read_json_lines(file: DataFile) -> pa.Table:
         table = arrow_json.read_json(pa.BufferReader(data), blocks)
         dates = [pa.types.is_timestamp(field.type) for field in table.schema]
         if any(dates):
-            # Strings that look like dates are strings all the same.
+            # Strings that look like dates stay strings.
             schema = pa.schema(
                 field.with_type(pa.string()) if is_date else field
                 for field, is_date in zip(table.schema, dates, strict=True)
@@ -252,7 +254,7 @@ def _read_json_lines(file: DataFile) -> pa.Table:
 
 
 def _with_large_integers(table: pa.Table, file: DataFile, data: pa.Buffer) -> pa.Table:
-    """The table with integers that Arrow takes for doubles, as they are too large."""
+    """Return the table with large integers that Arrow has read as doubles restored."""
     large = [
         name
         for name, column in zip(table.column_names, table.columns, strict=True)

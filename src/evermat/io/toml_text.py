@@ -1,4 +1,4 @@
-"""TOML into Python values, with errors of ours for what its parser dies of."""
+"""Parses TOML, with Evermat's own errors where its parser would crash."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ _DOTS = r"[ \t]*+\.[ \t]*+"
 def read_toml(
     text: str, name: str, *, parse_float: Callable[[str], Any] = float
 ) -> dict[str, Any]:
-    """The values of a TOML text.
+    """Return the values of a TOML text.
 
     Args:
         text: the text.
-        name: what messages call the file.
-        parse_float: makes numbers of what has a point or an exponent.
+        name: the name of the file in messages.
+        parse_float: converts numbers with a point or an exponent.
 
     Raises:
         TOMLDecodeError: it is not TOML.
         NestingError: it is nested too deeply.
     """
     limit = input_limits().nesting
-    # A key with many dots takes quadratic time, and nobody could go through its tables.
+    # A key with many dots takes quadratic time, and its tables are too deep to
+    # traverse.
     long_key = rf"(?<![\w\-]){_PART}(?:{_DOTS}{_PART}){{{limit}}}"
     try:
         if text.count(".") < limit or re.search(long_key, text) is None:

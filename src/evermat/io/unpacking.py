@@ -1,4 +1,4 @@
-"""Unpacking compressed files piece by piece, with an eye on how much comes out."""
+"""Unpacks compressed files piece by piece, within limits on the output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PIECE = 1 << 22
 
 
 class UnpackingStream:
-    """The unpacked bytes of a stream, as far as they are within the limits.
+    """The unpacked bytes of a stream, as long as they are within the limits.
 
-    A bomb is refused when it has unpacked to more than it may, never held as a whole.
+    A decompression bomb is rejected when its output exceeds the limits, and is never in
+    memory as a whole.
     """
 
     def __init__(self, packed: pa.NativeFile, compression: str, name: str) -> None:
@@ -25,8 +26,8 @@ class UnpackingStream:
 
         Args:
             packed: the compressed bytes.
-            compression: a name that Arrow knows.
-            name: what messages call the file.
+            compression: the name of the compression in Arrow.
+            name: the name of the file in messages.
         """
         self._packed = packed
         self._stream = pa.CompressedInputStream(packed, compression)
@@ -45,7 +46,7 @@ class UnpackingStream:
         self._stream.close()
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, at most so many; all that are left if no size is given.
+        """Return the next bytes, at most `size`; all remaining bytes by default.
 
         Raises:
             UnpackedSizeError: there are too many.
@@ -58,7 +59,7 @@ class UnpackingStream:
         return data
 
     def read_buffer(self) -> pa.Buffer:
-        """All that is left, as a buffer of Arrow."""
+        """Return the remaining bytes, as an Arrow buffer."""
         return self._rest()
 
     def _rest(self) -> pa.Buffer:

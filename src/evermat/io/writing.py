@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class NotDelimitableError(EvermatError, ValueError):
-    """A text that cannot stand in a file without quotes."""
+    """A string that cannot be written to a file without quotes."""
 
     code = "EM722"
 
@@ -44,29 +44,32 @@ def write_table(  # noqa: PLR0913  the options of one call
     predicate: str | None = None,
     shapes: Sequence[Shape] | None = None,
 ) -> None:
-    """Write facts to a file, in the format that its suffix says.
+    """Write facts to a file, in the format of its suffix.
 
-    The file appears when it is complete: a failed write leaves what was there.
+    The file appears when it is complete: a failed write leaves the old one.
 
     Args:
         rows: term columns, or any columns that `as_terms` knows; or such in parts.
         path: `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow` or `.nt`, and `.gz`, `.zst`
             or `.bz2` after it.
-        format: overrules the suffix.
-        dialect: how to write a text file, where its format does not say it all.
+        format: overrides the suffix.
+        dialect: the syntax of a text file, if its format is not enough.
         header: whether text files start with the names of the columns.
-        terms: write every value as a term (`<iri>`, `"text"`, `7`), which read back
-            exactly with the type `term`; otherwise values are as plain as possible.
+        terms: write every value as a term (`<iri>`, `"text"`, `7`), which reads
+            back exactly with the type `term`; otherwise values are as plain as
+            possible.
         predicate: for `.nt`, the name of the predicate of one or two columns.
-        shapes: of the whole columns, where the table is only a part of the rows.
+        shapes: the shapes of whole columns, if the table is only a part of the
+            rows.
 
     Raises:
-        UnknownFormatError: the suffix says nothing, or nothing that can be written.
+        UnknownFormatError: the suffix is unknown, or cannot be written.
         NotTriplesError: the rows do not fit in N-Triples.
-        NotDelimitableError: a text of a `.facts` file holds a tab or a line end.
+        NotDelimitableError: a string of a `.facts` file has a tab or a line end.
 
     Warns:
-        LeftOutTriplesWarning: some rows are no triples, and a `.nt` file is without.
+        LeftOutTriplesWarning: some rows are no triples, and are missing in a `.nt`
+            file.
     """
     file = data_file(path, format=format)
     require_writable(file)
@@ -96,10 +99,10 @@ def write_table(  # noqa: PLR0913  the options of one call
 
 
 def require_writable(file: DataFile) -> None:
-    """Refuse a format that is only read.
+    """Reject a format that is only read.
 
     Raises:
-        UnknownFormatError: nothing is written as JSON.
+        UnknownFormatError: JSON is never written.
     """
     if file.format not in {*DIALECTS, *_WRITERS} and not file.is_rdf:
         raise UnknownFormatError(file.path.name, is_written=True)
@@ -122,7 +125,7 @@ def _natural_tables(parts: TableParts) -> Iterator[pa.Table]:
 def _texts(
     table: pa.Table, shapes: Sequence[Shape] | None, *, terms: bool
 ) -> list[pa.Array]:
-    """The columns as texts; how a value is written depends on its whole column."""
+    """Return the columns as strings; their form depends on whole columns."""
     if terms or shapes is None:
         return list(map(term_texts if terms else plain_texts, table.columns))
     pairs = zip(shapes, table.columns, strict=True)
@@ -160,14 +163,14 @@ def _write_delimited(
 
 
 def _protection(dialect: Dialect, before: int) -> Callable[[pa.Array, str], pa.Array]:
-    """What keeps texts from being read as structure, behind so many other rows."""
+    """Return the function that protects delimiters and quotes in strings."""
     if dialect.quoting:
         return _quoted_where_needed
     return partial(_refuse_structure, before=before)
 
 
 def _quoted_where_needed(texts: pa.Array, delimiter: str) -> pa.Array:
-    # An empty line is no row, so that an empty text is quoted as well.
+    # An empty line is no row, so an empty string is quoted as well.
     needed = pc.match_substring_regex(texts, f'["\r\n{re.escape(delimiter)}]|^$')
     if not pc.any(needed).as_py():
         return texts
