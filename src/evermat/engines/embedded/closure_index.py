@@ -240,12 +240,12 @@ class ClosureIndex:
     """The graph of a closure; see the module's docstring.
 
     Attributes:
-        seeds, edges: the entries; the same where a closure is transitive.
-        is_one_set: whether paths go on with what they begin with.
+        seeds, edges: the entries; the same object for a transitive closure.
+        is_one_set: whether seeds and edges are the same entries.
         sets: all sets of entries.
-        relations: what the entries are rows of.
-        side: the ways that paths go along, see `kernels.closure_search`.
-        loops: which ends of a pair are linked to themselves: 1 and 2.
+        relations: the relations of the entries.
+        side: the direction of paths, see `kernels.closure_search`.
+        loops: the ends of a pair that are linked to themselves, as bits 1 and 2.
         ids: the constants of the nodes.
     """
 
@@ -270,7 +270,7 @@ class ClosureIndex:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         edges = 0 if self.is_one_set else self.edges.count
         return self.seeds.count + edges
 

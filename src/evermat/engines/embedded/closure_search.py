@@ -173,7 +173,7 @@ class Search:
         )
 
     def pairs_at(self, *, first: int | None, last: int | None) -> Pairs | None:
-        """The pairs of the first graph that begin or end with a constant, in order.
+        """Return the sorted pairs of the first graph that begin or end with a constant.
 
         None if that costs too much.
         """

@@ -446,9 +446,9 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         return relation.count - relation.alive > max(MANY_DEAD, relation.alive)
 
     def _clear_out(self, relation: Relation) -> None:
-        """Forget rows that no longer hold, where they are too many."""
+        """Remove rows that no longer hold, if they are too many."""
         if self._has_many_dead(relation):
-            # Without the memory for it, they are not forgotten yet.
+            # Without memory for it, they are removed later.
             with suppress(MemoryError):
                 relation.compact()
 

@@ -265,7 +265,7 @@ class RuleOperators:
             return self._proofs.derivable(queries, views, self.store, run)
 
     def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields."""
+        """Return the distinct rows of a single query."""
         prepared = Prepared(self.plans.new_plan(query), self.inline)
         heads = Heads(len(query.head.operands))
         with Marker(self.store.sets) as marker:
