@@ -22,7 +22,7 @@ from evermat.kb.contradictions import check_policy
 from evermat.kb.equality import check_equality
 from evermat.kb.explanations import read_fact
 from evermat.kb.inputs import listed, row_in_order
-from evermat.kb.queries import ExplainRequest, prepare_query_text, require_text
+from evermat.kb.queries import ExplainRequest, require_text
 from evermat.kb.requests import (
     Request,
     RequestError,
@@ -463,12 +463,7 @@ class KnowledgeBase:
     ) -> Result:
         require_text(text, "a query")
         reader = self._reader
-        question = prepare_query_text(
-            text,
-            catalogue=reader.catalogue,
-            prefixes=self._session.prefixes,
-            parameters=parameters,
-        )
+        question = reader.question(text, self._session.prefixes, parameters)
         return reader.answer(question, raw=raw)
 
     def sparql(self, text: str) -> Result | bool | Change | list[Change]:

@@ -69,7 +69,14 @@ from evermat.results.result import Result
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from evermat.algebra import Engine, Facts, Query
     from evermat.algebra.engine import DistantRows
@@ -189,6 +196,39 @@ def _in_order(rules: Sequence[Rule]) -> Iterator[Query | Aggregate]:
 def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
     known = catalogue.require(atom.predicate)
     return Declaration(known.name, known.arity, known.types)
+
+
+MOST_PREPARED = 256
+"""So many queries are kept ready; those that were not asked for long are forgotten."""
+
+
+class PreparedQueries:
+    """The queries that were asked before, ready to be asked again.
+
+    What a query means depends on the predicates that there are, and on prefixes: when
+    these are others than before, all queries are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, PreparedQuery] = {}
+        self._catalogue: Catalogue | None = None
+        self._prefixes: Mapping[str, str] = {}
+
+    def follow(self, catalogue: Catalogue, prefixes: Mapping[str, str]) -> None:
+        """Forget what was prepared for another catalogue, or for other prefixes."""
+        if self._catalogue is not catalogue or self._prefixes != prefixes:
+            self._catalogue, self._prefixes = catalogue, prefixes
+            self._known.clear()
+
+    def get(self, key: Hashable, prepare: Callable[[], PreparedQuery]) -> PreparedQuery:
+        """The query with a key, which is prepared if it was not asked lately."""
+        found = self._known.pop(key, None)
+        if found is None:
+            found = prepare()
+            if len(self._known) >= MOST_PREPARED:
+                del self._known[next(iter(self._known))]
+        self._known[key] = found  # the last to be asked is the last to be forgotten
+        return found
 
 
 def ask(
@@ -422,13 +462,31 @@ class Reader(ABC):
     """
 
     catalogue: Catalogue
+    _prepared: PreparedQueries
+
+    def question(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        parameters: Mapping[str, Constant],
+    ) -> PreparedQuery:
+        """The query that a text is; see `prepare_query_text`."""
+        return self._prepared.get(
+            (text, *parameters.items()),
+            lambda: prepare_query_text(
+                text,
+                catalogue=self.catalogue,
+                prefixes=prefixes,
+                parameters=parameters,
+            ),
+        )
 
     @abstractmethod
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
         """Return the answers to a query; with `raw`, in terms of representatives."""
 
     def match(
-        self, atoms: tuple[Atom, ...], names: Sequence[str], *, explicit: bool = False
+        self, atoms: tuple[Atom, ...], names: tuple[str, ...], *, explicit: bool = False
     ) -> pa.Table:
         """Return the distinct values of variables for which all atoms hold, as terms.
 
@@ -438,9 +496,13 @@ class Reader(ABC):
         """
         if any(atom.predicate not in self.catalogue for atom in atoms):
             return empty_table(len(names))
-        question = prepare_query(atoms, text="a pattern", catalogue=self.catalogue)
+        question = self._prepared.get(
+            atoms,
+            lambda: prepare_query(atoms, text="a pattern", catalogue=self.catalogue),
+        )
         ask_it = self.explicit_answer if explicit else self.answer
-        return ask_it(question).to_terms().select(list(names))
+        found = ask_it(question).to_terms()
+        return found if question.columns == names else found.select(list(names))
 
     def explicit_answer(self, question: PreparedQuery) -> Result:
         """Return the answers to a query without auxiliaries over explicit facts."""
@@ -487,9 +549,11 @@ class PlainReader(Reader):
         self,
         kept: Materialisation,
         catalogue: Catalogue,
+        prepared: PreparedQueries,
         counters: CountersSetting,
     ) -> None:
         self._kept = kept
+        self._prepared = prepared
         self.catalogue = catalogue
         self._counters = counters
 
@@ -581,8 +645,14 @@ class PlainReader(Reader):
 class RewrittenReader(Reader):
     """Reads facts in terms of representatives, and expands them."""
 
-    def __init__(self, kept: EqualityMaterialisation, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        kept: EqualityMaterialisation,
+        catalogue: Catalogue,
+        prepared: PreparedQueries,
+    ) -> None:
         self._kept = kept
+        self._prepared = prepared
         self._stored = catalogue
         self.catalogue = with_equality(catalogue)
 
@@ -677,12 +747,13 @@ class RewrittenReader(Reader):
 def reader_of(
     kept: Materialisation | EqualityMaterialisation,
     catalogue: Catalogue,
+    prepared: PreparedQueries,
     counters: CountersSetting,
 ) -> Reader:
     """Return a reader for a materialisation."""
     if isinstance(kept, Materialisation):
-        return PlainReader(kept, catalogue, counters)
-    return RewrittenReader(kept, catalogue)
+        return PlainReader(kept, catalogue, prepared, counters)
+    return RewrittenReader(kept, catalogue, prepared)
 
 
 def _stored_sizes(

@@ -44,7 +44,7 @@ from evermat.kb.equality import (
 from evermat.kb.explanations import with_proof
 from evermat.kb.inputs import listed
 from evermat.kb.materialisation import Materialisation
-from evermat.kb.queries import reader_of
+from evermat.kb.queries import PreparedQueries, reader_of
 from evermat.kb.requests import Request, RequestError, check_request
 from evermat.lang.catalogue import Catalogue
 from evermat.lang.syntax import Program, rule_key
@@ -233,6 +233,7 @@ class Session:
         is_known = manner.equality == "axioms"
         self.catalogue = with_equality(Catalogue()) if is_known else Catalogue()
         self.prefixes: Mapping[str, str] = {}
+        self._queries = PreparedQueries()
         if persistence is None or not self._resume(persistence, rules):
             self.change(Request(add_rules=listed(rules)))
 
@@ -258,7 +259,8 @@ class Session:
     def reader(self) -> Reader:
         """The reader of the facts."""
         kept, catalogue = self._materialisation, self.catalogue
-        return reader_of(kept, catalogue, self._settings.counters)
+        self._queries.follow(catalogue, self.prefixes)
+        return reader_of(kept, catalogue, self._queries, self._settings.counters)
 
     @property
     def rules(self) -> tuple[Rule, ...]:

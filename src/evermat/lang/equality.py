@@ -43,6 +43,7 @@ from evermat.lang.strata import rules_needed_for
 from evermat.lang.syntax import (
     SAME_AS,
     TRIPLE,
+    TRIPLE_ARITY,
     Aggregation,
     Assignment,
     Atom,
@@ -247,11 +248,29 @@ def without_equality_in(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """
     changed: dict[Rule, None] = {}
     for rule in rules:
+        if _is_without_equality(rule):
+            changed.setdefault(rule)
+            continue
         for twin in _twins(as_written(_without_idle_condition(rule))):
             plain = _without_equality(twin)
             if plain is not None:
                 changed.setdefault(plain)
     return tuple(changed)
+
+
+def _is_without_equality(rule: Rule) -> bool:
+    """Whether a rule has nothing but atoms, none of which can be an equality.
+
+    So it is with most of the many rules of an ontology.
+    """
+    for atom in (rule.head, *rule.body):
+        if not isinstance(atom, Atom) or atom.predicate == SAME_AS:
+            return False
+        if atom.predicate == TRIPLE:
+            middle = atom.arguments[1] if atom.arity == TRIPLE_ARITY else None
+            if not isinstance(middle, Term) or middle.constant == OWL_SAME_AS:
+                return False
+    return True
 
 
 def _without_idle_condition(rule: Rule) -> Rule:

@@ -39,7 +39,7 @@ from evermat.rdf.untrusted_input import Shallow, plain_xml, require_safe_xml
 from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from evermat.io.files import DataFile
@@ -203,11 +203,9 @@ def _from_parser(
             )
             quads = pyoxigraph.parse(source, FORMATS[file.format], base_iri=base)
             while batch := [*islice(quads, QUADS_AT_ONCE)]:
-                graphs: dict[GraphName, list[pyoxigraph.Triple]] = {}
-                for quad in batch:
-                    graph = quad.graph_name if keep_graphs else default
-                    graphs.setdefault(graph, []).append(quad.triple)
-                for graph, triples in graphs.items():
+                graphs = _by_graph(batch) if keep_graphs else {default: batch}
+                for graph, quads_in_it in graphs.items():
+                    triples = [quad.triple for quad in quads_in_it]
                     for columns in columns_of_triples(triples):
                         yield graph, _table(columns, renaming)
     except SyntaxError as error:
@@ -216,6 +214,15 @@ def _from_parser(
         raise _syntax_error(file, error.problem) from None
     except OSError as error:
         raise file.reading_error(error) from error
+
+
+def _by_graph(
+    quads: Iterable[pyoxigraph.Quad],
+) -> dict[GraphName, list[pyoxigraph.Quad]]:
+    graphs: dict[GraphName, list[pyoxigraph.Quad]] = {}
+    for quad in quads:
+        graphs.setdefault(quad.graph_name, []).append(quad)
+    return graphs
 
 
 def _safe_xml(file: DataFile, data: bytes) -> bytes:

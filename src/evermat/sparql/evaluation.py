@@ -6,6 +6,7 @@ Basic graph patterns are answered by the knowledge base, a whole pattern at a ti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -62,13 +63,68 @@ class Graph(Protocol):
         """The predicates that there are."""
 
     def match(
-        self, atoms: tuple[Atom, ...], names: Sequence[str], *, explicit: bool = False
+        self, atoms: tuple[Atom, ...], names: tuple[str, ...], *, explicit: bool = False
     ) -> pa.Table:
         """The distinct values of variables for which all atoms hold, as term columns.
 
         Without variables one empty row for yes, and none for no. `explicit`: only
         explicit facts count.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class BasicPattern:
+    """A basic graph pattern without property paths, as atoms.
+
+    Attributes:
+        atoms: one for each triple.
+        names: the variables.
+    """
+
+    atoms: tuple[Atom, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, triples: Sequence[Part], graphs: Sequence[Part] | None) -> BasicPattern:
+        """A pattern; `graphs` are those of its triples, if that is not the default."""
+        if graphs is None:
+            places: list[tuple[Part, ...]] = [tuple(each) for each in triples]
+        else:
+            places = [
+                (*each, graph) for each, graph in zip(triples, graphs, strict=True)
+            ]
+        name = TRIPLE if graphs is None else QUAD
+        atoms = tuple(Atom(name, tuple(map(_argument, place))) for place in places)
+        variables = (
+            each.name
+            for atom in atoms
+            for each in atom.arguments
+            if isinstance(each, Variable)
+        )
+        return cls(atoms, tuple(dict.fromkeys(variables)))
+
+    @classmethod
+    def alone(cls, part: Part, dataset: Dataset) -> BasicPattern | None:
+        """A part of the algebra, if it is nothing else, and about a single graph."""
+        if part.name != "BGP" or any(
+            isinstance(each[1], Path) for each in part.triples
+        ):
+            return None
+        graphs = dataset.graphs
+        if graphs is not None and len(graphs) != 1:
+            return None
+        return cls.of(part.triples, graphs and [graphs[0]] * len(part.triples))
+
+    def matches(self, graph: Graph, *, explicit: bool) -> pa.Table:
+        """The values of its variables, as term columns."""
+        return graph.match(self.atoms, self.names, explicit=explicit)
+
+
+def _argument(term: Part) -> Variable | Term:
+    if isinstance(term, Node):
+        return Term(constant_of(term.term))
+    name = variable_name(term)
+    return Term(constant_of(term)) if name is None else Variable(name)
 
 
 class Patterns:
@@ -93,16 +149,6 @@ class Patterns:
         for begin, path, end in paths:
             found = self._along(begin, path, end, found)
         return found
-
-    def table(self, triples: Sequence[Part]) -> pa.Table | None:
-        """The solutions as term columns; None for property paths and merged graphs."""
-        if any(isinstance(each[1], Path) for each in triples):
-            return None
-        graphs = self._dataset.graphs
-        if graphs is not None and len(graphs) != 1:
-            return None
-        names, table = self._matching(triples, graphs and [graphs[0]] * len(triples))
-        return table.rename_columns(list(names)) if names else table
 
     def _matches(self, triples: Sequence[Part]) -> Solutions:
         graphs = self._dataset.graphs
@@ -141,31 +187,9 @@ class Patterns:
         self, triples: Sequence[Part], graphs: Sequence[Part] | None
     ) -> tuple[tuple[str, ...], pa.Table]:
         """The values of variables in a pattern, each triple in a graph of its own."""
-        if graphs is None:
-            places: list[tuple[Part, ...]] = [tuple(each) for each in triples]
-        else:
-            places = [
-                (*each, graph) for each, graph in zip(triples, graphs, strict=True)
-            ]
-        atoms = tuple(
-            Atom(TRIPLE if graphs is None else QUAD, tuple(map(self._argument, place)))
-            for place in places
-        )
-        variables = (
-            each.name
-            for atom in atoms
-            for each in atom.arguments
-            if isinstance(each, Variable)
-        )
-        names = tuple(dict.fromkeys(variables))
+        pattern = BasicPattern.of(triples, graphs)
         is_explicit = self._dataset.is_explicit
-        return names, self._graph.match(atoms, names, explicit=is_explicit)
-
-    def _argument(self, term: Part) -> Variable | Term:
-        if isinstance(term, Node):
-            return Term(constant_of(term.term))
-        name = variable_name(term)
-        return Term(constant_of(term)) if name is None else Variable(name)
+        return pattern.names, pattern.matches(self._graph, explicit=is_explicit)
 
     # -- property paths
 
@@ -357,13 +381,6 @@ class Evaluation:
             what = _NAMES.get(part.name, f"`{part.name}`")
             raise UnsupportedSparqlError(what, "leave this part out of the query")
         return evaluate(self, part, Solutions.one() if seed is None else seed)
-
-    def table(self, part: Part) -> pa.Table | None:
-        """The solutions of a basic graph pattern as term columns, without detours.
-
-        None for other parts of the algebra, and for patterns with property paths.
-        """
-        return self._patterns.table(part.triples) if part.name == "BGP" else None
 
     # -- patterns
 

@@ -21,7 +21,7 @@ from evermat.lang.syntax import QUAD, TRIPLE, TRIPLE_ARITY
 from evermat.results.result import Result
 from evermat.sparql.datasets import Dataset
 from evermat.sparql.errors import UnsupportedSparqlError, syntax_error
-from evermat.sparql.evaluation import Evaluation, Node
+from evermat.sparql.evaluation import BasicPattern, Evaluation, Node
 from evermat.sparql.solutions import Solutions, constant_of
 
 if TYPE_CHECKING:
@@ -56,14 +56,17 @@ def run_query(text: str, graph: Graph, prefixes: Mapping[str, str]) -> Result | 
         UnsupportedSparqlError: it has a part that is not supported.
     """
     # To evaluate EXISTS changes the algebra.
-    parse = _parse if "EXISTS" in text.upper() else _parsed
-    query = parse(text, tuple(prefixes.items()))
-    algebra = query.algebra
-    dataset = Dataset.of(algebra.datasetClause)
-    evaluation = Evaluation(graph, query.prologue, dataset)
+    read = ParsedQuery.of if "EXISTS" in text.upper() else _parsed
+    parsed = read(text, tuple(prefixes.items()))
+    if parsed.pattern is not None:
+        explicit = parsed.dataset.is_explicit
+        table = parsed.pattern.matches(graph, explicit=explicit)
+        return Result(table.select(parsed.places), parsed.names)
+    algebra = parsed.algebra
+    evaluation = Evaluation(graph, parsed.prologue, parsed.dataset)
     match algebra.name:
         case "SelectQuery":
-            return _selected(evaluation, algebra)
+            return _selected(evaluation, algebra, parsed.names)
         case "AskQuery":
             return evaluation.solutions(algebra.p).size > 0
         case "ConstructQuery":
@@ -73,28 +76,54 @@ def run_query(text: str, graph: Graph, prefixes: Mapping[str, str]) -> Result | 
     return _described(evaluation, algebra)
 
 
-@lru_cache(maxsize=_MOST_PARSED)
-def _parsed(text: str, prefixes: tuple[tuple[str, str], ...]) -> Part:
-    """The algebra of a query, which nobody may change: others will read it."""
-    return _parse(text, prefixes)
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query that was read, and what follows from its text alone.
+
+    Attributes:
+        algebra: what it asks for, which nobody may change: others will read it.
+        prologue: prefixes and base.
+        dataset: the graphs that it is about.
+        names: the variables that are selected.
+        pattern: a basic graph pattern with these variables, if it is nothing else.
+        places: where the variables are in the answers to the pattern.
+    """
+
+    algebra: Part
+    prologue: object
+    dataset: Dataset
+    names: tuple[str, ...] = ()
+    pattern: BasicPattern | None = None
+    places: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, prefixes: tuple[tuple[str, str], ...]) -> ParsedQuery:
+        """Read a query."""
+        known = {name: URIRef(iri) for name, iri in prefixes}
+        try:
+            query = translateQuery(parseQuery(with_inverse_sets(text)), initNs=known)
+        except ParseException as problem:
+            raise syntax_error(text, problem) from None
+        except Exception as problem:
+            raise syntax_error(text, problem) from problem
+        algebra = query.algebra
+        dataset = Dataset.of(algebra.datasetClause)
+        if algebra.name != "SelectQuery":
+            return cls(algebra, query.prologue, dataset)
+        names = tuple(map(str, algebra.PV))
+        pattern = None
+        if algebra.p.name == "Project":
+            pattern = BasicPattern.alone(algebra.p.p, dataset)
+        if pattern is None or not names or not set(names) <= set(pattern.names):
+            return cls(algebra, query.prologue, dataset, names)
+        places = tuple(map(pattern.names.index, names))
+        return cls(algebra, query.prologue, dataset, names, pattern, places)
 
 
-def _parse(text: str, prefixes: tuple[tuple[str, str], ...]) -> Part:
-    known = {name: URIRef(iri) for name, iri in prefixes}
-    try:
-        return translateQuery(parseQuery(with_inverse_sets(text)), initNs=known)
-    except ParseException as problem:
-        raise syntax_error(text, problem) from None
-    except Exception as problem:
-        raise syntax_error(text, problem) from problem
+_parsed = lru_cache(maxsize=_MOST_PARSED)(ParsedQuery.of)
 
 
-def _selected(evaluation: Evaluation, algebra: Part) -> Result:
-    names = [str(name) for name in algebra.PV]
-    is_plain = algebra.p.name == "Project" and bool(names)
-    plain = evaluation.table(algebra.p.p) if is_plain else None
-    if plain is not None and set(names) <= set(plain.column_names):
-        return Result(plain.select(names), names)
+def _selected(evaluation: Evaluation, algebra: Part, names: tuple[str, ...]) -> Result:
     found = evaluation.solutions(algebra.p)
     columns = [evaluation.terms.column(found.column(name)) for name in names]
     if not names:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.algebra import Apply, Column, Role
+from evermat.algebra import Apply, Column, Pattern, Role
 from evermat.engines.embedded.index import SPREAD, WIDEST_EXACT_KEY
 from evermat.engines.embedded.kernels.instructions import (
     AGREE,
@@ -33,19 +33,21 @@ from evermat.engines.embedded.kernels.layout import address
 from evermat.engines.embedded.planner import (
     FEW_INLINE_ROWS,
     Check,
+    Plan,
     Probe,
     ProbeInline,
     Scan,
     Test,
 )
+from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from evermat.algebra import Operand, Pattern, Query, Require
+    from evermat.algebra import Operand, Query, Require
     from evermat.engines.embedded.batch import InlineTables
     from evermat.engines.embedded.index import Index
-    from evermat.engines.embedded.planner import Plan, Step
+    from evermat.engines.embedded.planner import Step
     from evermat.engines.embedded.relation import Relation
 
 ROLES = {
@@ -64,6 +66,11 @@ MANY_SEARCHES = 64
 EVERYBODY = 0
 """Represents rows that are visible to all roles."""
 
+START_CONSTANT = boolean_constant(value=True)
+START = Scan(Pattern("~start", (START_CONSTANT,)))
+"""The pattern that the one row of a relation matches: what queries begin with that are
+about all facts, not about a change."""
+
 COMPARISONS = {"=": AGREE, "!=": DIFFER}
 """Constants are equal if their ids are."""
 
@@ -74,6 +81,7 @@ class Program:
     Attributes:
         label: the name of the query.
         target: the relation of its heads.
+        arity: how many columns it has.
         address: the address of the bytecode.
         reads_unchanged: whether a pattern reads facts that did not change.
         uses: the indexes that are read, and their relations.
@@ -83,6 +91,7 @@ class Program:
         "_numbers",
         "_searches",
         "address",
+        "arity",
         "label",
         "plan",
         "reads_unchanged",
@@ -100,6 +109,7 @@ class Program:
         self.plan = plan
         self.label = plan.query.label
         self.target = plan.query.head.relation
+        self.arity = len(plan.query.head.operands)
         self.address = address(self._numbers)
         self.reads_unchanged = any(
             pattern.role in {Role.UNCHANGED, Role.ABSENT_BEFORE}
@@ -126,6 +136,20 @@ def can_be_programmed(plan: Plan) -> bool:
     query, steps = plan.query, plan.steps
     if not steps or not isinstance(steps[0], Scan) or query.changed is None:
         return False
+    return _fits(query, steps)
+
+
+def can_begin_alone(plan: Plan) -> bool:
+    """Whether there is a program that joins one row, of nothing, with all patterns."""
+    return _fits(plan.query, [START, *plan.steps])
+
+
+def begun_alone(plan: Plan) -> Plan:
+    """The same with one row to begin with, as if that were a change."""
+    return Plan(plan.query, [START, *plan.steps], plan.sizes)
+
+
+def _fits(query: Query, steps: Sequence[Step]) -> bool:
     if query.column_count + _constant_count(query) > MOST_SLOTS:
         return False
     return len(steps) <= MOST_STEPS and all(map(_is_simple, steps[1:]))

@@ -47,6 +47,11 @@ _SHORT = 11
 
 _ADD, _FIND = 1, 0
 
+_LONGEST = 2**31 - 1
+"""Bytes in the texts of a column with 32-bit offsets."""
+
+_FIELDS = list(TERM)
+
 _STRINGS = np.array([Kind.STRING], np.uint8)
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -243,15 +248,17 @@ class Dictionary:
     def decode(self, ids: Ids) -> pa.Array:
         """Return the constants of ids, as a column of terms."""
         integers = ids >= FIRST_INTEGER
-        if integers.all():
+        if not integers.any():
+            kinds, texts = self._kinds[ids], self._texts_of(ids)
+        elif integers.all():
+            kinds = np.full(len(ids), Kind.INTEGER, np.uint8)
             texts = pa.array(_integers(ids)).cast(pa.string())
         else:
+            kinds = self.kinds_of(ids)
+            numbers = pa.array(_integers(ids)).cast(pa.string())
             texts = self._texts_of(np.where(integers, 0, ids))
-            if integers.any():
-                numbers = pa.array(_integers(ids)).cast(pa.string())
-                texts = pc.if_else(pa.array(integers), numbers, texts)
-        kinds = pa.array(self.kinds_of(ids))
-        return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
+            texts = pc.if_else(pa.array(integers), numbers, texts)
+        return pa.StructArray.from_arrays([pa.array(kinds), texts], fields=_FIELDS)
 
     def numbers(self, ids: Ids) -> Numbers | None:
         """Return the numbers of ids that are all small integers, or all doubles."""
@@ -310,10 +317,18 @@ class Dictionary:
     def _texts_of(self, ids: Ids) -> pa.Array:
         if self._count == 0:
             return pa.array([""] * len(ids), pa.string())
-        # `take` copies the strings, so the buffers may change later.
-        buffers = [None, pa.py_buffer(self._ends), pa.py_buffer(self._texts)]
-        every = pa.LargeStringArray.from_buffers(self._count, *buffers[1:])
-        return every.take(pa.array(ids)).cast(pa.string())
+        ids = np.ascontiguousarray(ids)
+        places: npt.NDArray[np.int64] = np.empty(len(ids) + 1, np.int64)
+        length = kernels_strings.measure_texts(ids, self._ends, places)
+        texts = np.empty(length, np.uint8)
+        kernels_strings.copy_texts(ids, self._texts, self._ends, places, texts)
+        if length > _LONGEST:
+            buffers = pa.py_buffer(places), pa.py_buffer(texts)
+            return pa.LargeStringArray.from_buffers(len(ids), *buffers).cast(
+                pa.string()
+            )
+        buffers = pa.py_buffer(places.astype(np.int32)), pa.py_buffer(texts)
+        return pa.StringArray.from_buffers(len(ids), *buffers)
 
 
 def are_integers(ids: Ids) -> npt.NDArray[np.bool_]:

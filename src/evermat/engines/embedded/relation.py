@@ -79,6 +79,9 @@ MOST_UNREAD = 1 << 10
 read them. After that the listener is dropped, and starts from all counts next time.
 """
 
+FRESH = 8
+"""A sample is fresh as long as fewer than one row in so many has come or gone."""
+
 _SLACK = 8
 """Spare capacity: one row in this many."""
 
@@ -671,6 +674,15 @@ class Relation:
         if known is None or not known.count / 2 <= self.count <= known.count * 2:
             known = self._statistics = Statistics(self.whole_table())
         return known
+
+    def sample_again(self) -> None:
+        """Have a sample that was taken when there were nearly as many rows.
+
+        What rules have derived since an older one would seem to be rare.
+        """
+        known = self._statistics
+        if known is None or abs(self.count - known.count) > known.count // FRESH:
+            self._statistics = Statistics(self.whole_table())
 
     @property
     def nbytes(self) -> int:

@@ -11,18 +11,25 @@ first, and the others only on the remaining facts.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from evermat.algebra import Role
+from evermat.algebra import Column, Role
 from evermat.columns import ArityMismatchError
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.batch import Evaluation, Prepared, Source
-from evermat.engines.embedded.bytecode import Program, can_be_programmed
-from evermat.engines.embedded.dedup import Heads, find_or_append
+from evermat.engines.embedded.bytecode import (
+    START,
+    START_CONSTANT,
+    Program,
+    begun_alone,
+    can_be_programmed,
+    can_begin_alone,
+)
+from evermat.engines.embedded.dedup import Heads, find_or_append, intern_rows
 from evermat.engines.embedded.fact_sets import Marker, RowCounts, Settled
 from evermat.engines.embedded.planner import describe, make_plan
 from evermat.engines.embedded.relation import Relation
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.algebra import Facts, Monitor, Pattern, Query, QuerySet, Views
-    from evermat.engines.embedded.arrays import Rows
+    from evermat.engines.embedded.arrays import Ids, Rows
     from evermat.engines.embedded.batch import InlineTables
     from evermat.engines.embedded.fact_sets import Derived
     from evermat.engines.embedded.planner import Plan
@@ -50,18 +57,41 @@ REPLAN_FACTOR = 8
 """A plan is replaced when a relation has grown or shrunk by more than this factor."""
 
 
+@dataclass(slots=True)
+class Asked:
+    """A query that was asked, and how it is answered.
+
+    Attributes:
+        prepared: its plan.
+        program: finds few answers by one call; None if there is none, or if it found
+            too many.
+        is_repeated: whether it was asked again.
+        time: when the program was right.
+    """
+
+    prepared: Prepared
+    program: Program | None = None
+    is_repeated: bool = False
+    time: int = -1
+
+
 class Plans:
     """The plans for the relations of a store.
 
     A plan is dropped with its query, when the rule is removed: plans contain a copy of
     the query, so that they do not keep their own weak key alive.
 
-    Args:
-        store: relations that queries mention are added to it.
-        inline: the inline rows of queries.
+    Attributes:
+        answered: the queries that were asked from outside, and how they are answered.
     """
 
     def __init__(self, store: Store, inline: InlineTables) -> None:
+        """Begin without plans.
+
+        Args:
+            store: relations that queries mention are added to it.
+            inline: the inline rows of queries.
+        """
         self._inline = inline
         self._plans: WeakKeyDictionary[Query, Plan] = WeakKeyDictionary()
         self._prepared: WeakKeyDictionary[Query, Prepared] = WeakKeyDictionary()
@@ -69,6 +99,10 @@ class Plans:
             WeakKeyDictionary()
         )
         """Programs, with the logical time at which each was up to date."""
+        self.answered: WeakKeyDictionary[Query, Asked] = WeakKeyDictionary()
+        self._start = Relation(START.pattern.relation, 1)
+        first = inline.dictionary.encode_constants([START_CONSTANT])
+        intern_rows(self._start, first[None])
         self.move_to(store)
 
     def move_to(self, store: Store) -> None:
@@ -89,6 +123,7 @@ class Plans:
     def forget_programs(self) -> None:
         """Discard all programs, which may mention relations that no longer exist."""
         self._programs.clear()
+        self.answered.clear()
 
     def declare(self, relation: str, arity: int) -> None:
         """Declare a relation."""
@@ -127,6 +162,35 @@ class Plans:
         self._programs[query] = (self._clock.time, plan, program)
         return program
 
+    def asked(self, query: Query) -> Asked:
+        """How a query is answered; from the second time on perhaps by a program.
+
+        Those that are asked only once need none.
+        """
+        asked = self.answered.get(query)
+        if asked is None or self._has_other_sizes(asked.prepared.plan):
+            for pattern in (*query.positive, *query.negative):
+                known = self.relations.get(pattern.relation)
+                if known is not None:
+                    known.sample_again()
+            prepared = Prepared(self.new_plan(query), self._inline)
+            asked = self.answered[query] = Asked(prepared)
+        elif not asked.is_repeated:
+            asked.is_repeated = True
+            asked.program = self._program_from_start(asked.prepared.plan)
+        if asked.program is not None and asked.time != self._clock.time:
+            asked.program.bring_up_to_date()
+            asked.time = self._clock.time
+        return asked
+
+    def _program_from_start(self, plan: Plan) -> Program | None:
+        if not can_begin_alone(plan):
+            return None
+        head = plan.query.head
+        own = Relation(head.relation, len(head.operands)), self._start
+        relations = {**self.relations, **{each.name: each for each in own}}
+        return Program(begun_alone(plan), relations, self._inline)
+
     def new_plan(self, query: Query) -> Plan:
         """Return a plan for the current sizes of relations."""
         for pattern in (*query.positive, *query.negative):
@@ -142,9 +206,12 @@ class Plans:
         )
 
     def _is_outdated(self, plan: Plan) -> bool:
+        return plan.query.head.relation not in self.relations or (
+            self._has_other_sizes(plan)
+        )
+
+    def _has_other_sizes(self, plan: Plan) -> bool:
         relations = self.relations
-        if plan.query.head.relation not in relations:
-            return True
         for name, size in plan.sizes.items():
             if name not in relations:
                 return True
@@ -266,11 +333,36 @@ class RuleOperators:
 
     def answer(self, query: Query, views: Views) -> pa.Table:
         """Return the distinct rows of a single query."""
-        prepared = Prepared(self.plans.new_plan(query), self.inline)
+        asked = self.plans.asked(query)
+        rows = None
+        if asked.program is not None:
+            rows = self._answered_at_once(query, asked.program, views)
+            if rows is None:
+                asked.program = None
+        if rows is None:
+            rows = self._answered_in_batches(query, asked.prepared, views)
+        return Copy(self.inline.dictionary, {"": rows}).read("")
+
+    def _answered_at_once(
+        self, query: Query, program: Program, views: Views
+    ) -> Ids | None:
+        found = self.at_once.answer(program, views, self.store.sets)
+        if found is None:
+            return None
+        rows, work = found
+        self._note(work)
+        # If heads have all columns, no two matches have the same one.
+        columns = {each for each in query.head.operands if isinstance(each, Column)}
+        is_whole = len(columns) == query.column_count
+        return rows if is_whole else np.unique(rows, axis=1)
+
+    def _answered_in_batches(
+        self, query: Query, prepared: Prepared, views: Views
+    ) -> Ids:
         heads = Heads(len(query.head.operands))
         with Marker(self.store.sets) as marker:
             self._evaluate(prepared, views, marker, heads)
-        return Copy(self.inline.dictionary, {"": heads.table()}).read("")
+        return heads.table()
 
     def explain(self, query: Query, views: Views) -> list[str]:
         """Return the steps of the plan of a query."""

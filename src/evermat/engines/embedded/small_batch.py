@@ -62,6 +62,9 @@ MOST_FACTS = MOST_FOUND // 2
 COST_LIMIT = 1 << 20
 """Cost limit of a call, in rows."""
 
+FIRST: Rows = np.zeros(1, np.int32)
+"""The only row of a relation."""
+
 SHARES = 16
 """With fewer queries there is less to gain, so the limits are lower: each query adds
 one in this many of the derivations and rows.
@@ -162,6 +165,24 @@ class AtOnce:
             found[name] = rows[proved[place:end].view(np.bool_)]
             place = end
         return Settled(found), work
+
+    def answer(
+        self, program: Program, views: Views, sets: Sets
+    ) -> tuple[Ids, Work] | None:
+        """The heads that a program finds, by column, and the work that it was.
+
+        The same head may be found repeatedly.
+
+        None if there are many, or much has to be looked at. The relation of the heads
+        has no rows.
+        """
+        work = Work([program], [(program.address, 0, 1, 0)], [FIRST], [program.target])
+        work.targets[program.target] = 0
+        ends = self._carry_out(work, views, sets, NO_FLAGS)
+        if ends is None:
+            return None
+        lines = self._fresh[: int(ends[-1])].reshape(-1, 1 + program.arity)
+        return lines[:, 1:].T.copy(), work
 
     def _work(self, queries: QuerySet, views: Views, most: int) -> Work | None:
         """Return the programs to run; None if there are more than `most` changes."""

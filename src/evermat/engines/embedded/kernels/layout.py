@@ -118,6 +118,22 @@ def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
     return write
 
 
+def _writer_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
+    """Write to an address, which need not be aligned."""
+
+    @intrinsic
+    def write(_context: Any, _address: Any, _value: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+            pointer = context.get_value_type(kind).as_pointer()
+            stored = builder.store(given[1], builder.inttoptr(given[0], pointer))
+            stored.align = 1
+            return context.get_dummy_value()
+
+        return void(int64, kind), generate
+
+    return write
+
+
 def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
     """Has the processor fetch what begins at an address, and does not wait for it."""
 
@@ -191,6 +207,8 @@ read_row = _reader(int32)
 read_status = _reader(uint16)
 read_byte = _reader_anywhere(uint8)
 read_word = _reader_anywhere(uint64)
+write_byte = _writer_anywhere(uint8)
+write_word = _writer_anywhere(uint64)
 write_number = _writer(int64)
 write_key = _writer(uint64)
 write_id = _writer(uint32)

@@ -20,13 +20,22 @@ from evermat.engines.embedded.kernels.keys import (
     uint32,
     uint64,
 )
-from evermat.engines.embedded.kernels.layout import prefetch, read_byte, read_word
+from evermat.engines.embedded.kernels.layout import (
+    prefetch,
+    read_byte,
+    read_word,
+    write_byte,
+    write_word,
+)
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places
 
 _BLOCK = 64
 """So many texts are looked up together."""
+
+_AHEAD = 16
+"""A text is fetched when so many others are still to be copied before it."""
 
 EMPTY = 0xFFFF_FFFF_FFFF_FFFF
 """A slot that nobody has; its lower half is the id of no constant."""
@@ -73,6 +82,21 @@ def _are_same(one: int, other: int, length: int) -> int:
             return uint8(0)
         at += _WORD
     return uint8(read_word(one + last) == read_word(other + last))
+
+
+@inner_kernel("void(int64, int64, int64)")
+def _copy(source: int, target: int, length: int) -> None:
+    """Copy a text from one address to another."""
+    if length < _WORD:
+        for i in range(length):
+            write_byte(target + i, read_byte(source + i))
+        return
+    last = length - _WORD
+    at = 0
+    while at < last:
+        write_word(target + at, read_word(source + at))
+        at += _WORD
+    write_word(target + last, read_word(source + last))
 
 
 @inner_kernel(uint64(uint64, uint8))
@@ -168,8 +192,7 @@ def intern_texts(
                 slots[slot] = mark | uint64(count)
                 text_kinds[count] = kinds[i] if kinds.size > 1 else kinds[0]
                 begin = text_ends[count]
-                for j in range(length):
-                    texts[begin + j] = data[ends[i] + j]
+                _copy(start, kept + begin, length)
                 text_ends[count + 1] = begin + length
                 ids[i] = count
                 count += 1
@@ -194,6 +217,37 @@ def rebuild_slots(
             slot = (slot + uint64(1)) & mask
         slots[slot] = _mark(h, text_kinds[i]) | uint64(i)
     return count
+
+
+@kernel(
+    "int64(Array(uint32, 1, 'C', readonly=True), "
+    "Array(int64, 1, 'C', readonly=True), int64[::1])"
+)
+def measure_texts(ids: Ids, ends: Places, places: Places) -> int:
+    """Where the texts of ids would be, one after the other; returns their length."""
+    length = int64(0)
+    for i in range(ids.size):
+        places[i] = length
+        length += ends[int64(ids[i]) + 1] - ends[ids[i]]
+    places[ids.size] = length
+    return length
+
+
+@kernel(
+    "int64(Array(uint32, 1, 'C', readonly=True), "
+    "Array(uint8, 1, 'C', readonly=True), "
+    "Array(int64, 1, 'C', readonly=True), int64[::1], uint8[::1])"
+)
+def copy_texts(
+    ids: Ids, texts: Flags, ends: Places, places: Places, copies: Flags
+) -> int:
+    """Copy the texts of ids to their places; returns how many there are."""
+    source, target = int64(texts.ctypes.data), int64(copies.ctypes.data)
+    for i in range(ids.size):
+        if i + _AHEAD < ids.size:
+            prefetch(source + ends[ids[i + _AHEAD]])
+        _copy(source + ends[ids[i]], target + places[i], places[i + 1] - places[i])
+    return ids.size
 
 
 @kernel("uint64(int64, int64)")
