@@ -464,7 +464,8 @@ class KnowledgeBase:
         require_text(text, "a query")
         reader = self._reader
         question = reader.question(text, self._session.prefixes, parameters)
-        return reader.answer(question, raw=raw)
+        found = reader.answer(question, raw=raw)
+        return found.shown_with(self._session.prefixes)
 
     def sparql(self, text: str) -> Result | bool | Change | list[Change]:
         """Answer a SPARQL 1.1 query over the triples, or carry out an update.
@@ -490,7 +491,9 @@ class KnowledgeBase:
     def _sparql_query(self, text: str) -> Result | bool:
         from evermat.sparql import run_query  # noqa: PLC0415  needs rdflib
 
-        return run_query(text, self._reader, self._session.prefixes)
+        prefixes = self._session.prefixes
+        found = run_query(text, self._reader, prefixes)
+        return found if isinstance(found, bool) else found.shown_with(prefixes)
 
     @serialised
     def _sparql_update(self, text: str) -> Change | list[Change]:
@@ -611,7 +614,8 @@ class KnowledgeBase:
         reader = self._reader
         known = reader.catalogue.require(predicate)
         check_sort(sort)
-        return reader.facts(known, sort).first(limit)
+        found = reader.facts(known, sort).first(limit)
+        return found.shown_with(self._session.prefixes)
 
     def __getitem__(self, predicate: str) -> Result:
         """Return the facts of a predicate."""

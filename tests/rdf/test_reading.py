@@ -455,3 +455,13 @@ def test_numbers_of_derived_datatypes_join_compare_and_compute(
 
 def _of(lexical: str, datatype: str) -> TypedLiteral:
     return TypedLiteral(lexical, XSD + datatype)
+
+
+def test_triples_as_terms_of_a_store_are_refused() -> None:
+    a = pyoxigraph.NamedNode("http://e/a")
+    store = pyoxigraph.Store()
+    store.add(pyoxigraph.Quad(a, a, pyoxigraph.Triple(a, a, a)))
+    kb = KnowledgeBase()
+    with pytest.raises(RdfSyntaxError, match="triples as terms are not supported"):
+        kb.load(rdf=store)
+    assert "triple" not in kb

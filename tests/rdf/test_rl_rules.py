@@ -72,13 +72,17 @@ THINGS = {
         ":x owl:sameAs :y",
     ),
     "prp-npa1": (
-        "[] owl:sourceIndividual :x ; owl:assertionProperty :p ;"
-        " owl:targetIndividual :y ; a owl:NegativePropertyAssertion . :x :p :y .",
+        (
+            "[] owl:sourceIndividual :x ; owl:assertionProperty :p ;"
+            " owl:targetIndividual :y ; a owl:NegativePropertyAssertion . :x :p :y ."
+        ),
         FALSE,
     ),
     "prp-npa2": (
-        "[] owl:sourceIndividual :x ; owl:assertionProperty :p ;"
-        " owl:targetValue 5 ; a owl:NegativePropertyAssertion . :x :p 5 .",
+        (
+            "[] owl:sourceIndividual :x ; owl:assertionProperty :p ;"
+            " owl:targetValue 5 ; a owl:NegativePropertyAssertion . :x :p 5 ."
+        ),
         FALSE,
     ),
     "cls-nothing2": (":x a owl:Nothing .", FALSE),
@@ -109,23 +113,31 @@ THINGS = {
         ":y owl:sameAs :z",
     ),
     "cls-maxqc1": (
-        ":C owl:onProperty :p ; owl:maxQualifiedCardinality 0 ; owl:onClass :D ."
-        " :x a :C ; :p :y . :y a :D .",
+        (
+            ":C owl:onProperty :p ; owl:maxQualifiedCardinality 0 ; owl:onClass :D ."
+            " :x a :C ; :p :y . :y a :D ."
+        ),
         FALSE,
     ),
     "cls-maxqc2": (
-        ":C owl:onProperty :p ; owl:maxQualifiedCardinality 0 ; owl:onClass owl:Thing ."
-        " :x a :C ; :p :y .",
+        (
+            ":C owl:onProperty :p ; owl:maxQualifiedCardinality 0 ;"
+            " owl:onClass owl:Thing . :x a :C ; :p :y ."
+        ),
         FALSE,
     ),
     "cls-maxqc3": (
-        ":C owl:onProperty :p ; owl:maxQualifiedCardinality 1 ; owl:onClass :D ."
-        " :x a :C ; :p :y, :z . :y a :D . :z a :D .",
+        (
+            ":C owl:onProperty :p ; owl:maxQualifiedCardinality 1 ; owl:onClass :D ."
+            " :x a :C ; :p :y, :z . :y a :D . :z a :D ."
+        ),
         ":y owl:sameAs :z",
     ),
     "cls-maxqc4": (
-        ":C owl:onProperty :p ; owl:maxQualifiedCardinality 1 ; owl:onClass owl:Thing ."
-        " :x a :C ; :p :y, :z .",
+        (
+            ":C owl:onProperty :p ; owl:maxQualifiedCardinality 1 ;"
+            " owl:onClass owl:Thing . :x a :C ; :p :y, :z ."
+        ),
         ":y owl:sameAs :z",
     ),
     "cls-oo": (":C owl:oneOf (:x :y) .", ":y a :C"),
@@ -167,23 +179,23 @@ SCHEMA = {
     "scm-rng1": (":p rdfs:range :C . :C rdfs:subClassOf :D .", ":p rdfs:range :D"),
     "scm-rng2": (":q rdfs:range :C . :p rdfs:subPropertyOf :q .", ":p rdfs:range :C"),
     "scm-hv": (
-        ":C owl:hasValue :i ; owl:onProperty :p . :D owl:hasValue :i ; owl:onProperty :q"
-        " . :p rdfs:subPropertyOf :q .", ":C rdfs:subClassOf :D"),
+        (":C owl:hasValue :i ; owl:onProperty :p . :D owl:hasValue :i ;"
+        " owl:onProperty :q . :p rdfs:subPropertyOf :q ."), ":C rdfs:subClassOf :D"),
     "scm-svf1": (
-        ":C owl:someValuesFrom :A ; owl:onProperty :p ."
-        " :D owl:someValuesFrom :B ; owl:onProperty :p . :A rdfs:subClassOf :B .",
+        (":C owl:someValuesFrom :A ; owl:onProperty :p ."
+        " :D owl:someValuesFrom :B ; owl:onProperty :p . :A rdfs:subClassOf :B ."),
         ":C rdfs:subClassOf :D"),
     "scm-svf2": (
-        ":C owl:someValuesFrom :A ; owl:onProperty :p ."
-        " :D owl:someValuesFrom :A ; owl:onProperty :q . :p rdfs:subPropertyOf :q .",
+        (":C owl:someValuesFrom :A ; owl:onProperty :p ."
+        " :D owl:someValuesFrom :A ; owl:onProperty :q . :p rdfs:subPropertyOf :q ."),
         ":C rdfs:subClassOf :D"),
     "scm-avf1": (
-        ":C owl:allValuesFrom :A ; owl:onProperty :p ."
-        " :D owl:allValuesFrom :B ; owl:onProperty :p . :A rdfs:subClassOf :B .",
+        (":C owl:allValuesFrom :A ; owl:onProperty :p ."
+        " :D owl:allValuesFrom :B ; owl:onProperty :p . :A rdfs:subClassOf :B ."),
         ":C rdfs:subClassOf :D"),
     "scm-avf2": (
-        ":C owl:allValuesFrom :A ; owl:onProperty :p ."
-        " :D owl:allValuesFrom :A ; owl:onProperty :q . :p rdfs:subPropertyOf :q .",
+        (":C owl:allValuesFrom :A ; owl:onProperty :p ."
+        " :D owl:allValuesFrom :A ; owl:onProperty :q . :p rdfs:subPropertyOf :q ."),
         ":D rdfs:subClassOf :C"),
     "scm-int": (":C owl:intersectionOf (:D :E) .", ":C rdfs:subClassOf :E"),
     "scm-uni": (":C owl:unionOf (:D :E) .", ":E rdfs:subClassOf :C"),

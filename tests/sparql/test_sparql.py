@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import permutations
 from typing import Literal
 
 import pytest
 
 from evermat import IRI, EvermatError, KnowledgeBase, Result
 from evermat.results.change import Change
+from evermat.sparql import UnsupportedSparqlError
 
 RULES = """
     @prefix : <http://e.org/> .
@@ -212,3 +214,36 @@ def test_a_query_is_answered_again_as_the_first_time(kb: KnowledgeBase) -> None:
     assert first == [(iri("ann"), 1)]
     kb.sparql("INSERT DATA { :dee :age 30 }")
     assert rows(kb.sparql(text)) == [*first, (iri("dee"), 1)]
+
+
+def test_all_variables_are_columns_in_the_order_of_their_mention() -> None:
+    kb = KnowledgeBase("[a, p, b] .")
+    for names in permutations(["zeta", "alpha", "mu", "x"], 3):
+        found = kb.sparql(f"SELECT * {{ ?{names[0]} ${names[1]} ?{names[2]} }}")
+        assert isinstance(found, Result)
+        assert found.columns == names
+
+
+def test_people_see_iris_with_the_prefixes_of_the_program() -> None:
+    kb = KnowledgeBase(
+        "@prefix : <http://e/> . [:a, :p, :b] . [:a, :p, <http://f/c>] ."
+    )
+    for found in (
+        kb.sparql("SELECT ?o { :a :p ?o } ORDER BY ?o"),
+        kb.query("[:a, :p, ?o]").sort(),
+    ):
+        assert repr(found) == "<Result o: 2 rows>\n  :b\n  <http://f/c>"
+        assert isinstance(found, Result)
+        assert found.to_list() == [(IRI("http://e/b"),), (IRI("http://f/c"),)]
+    assert "  :a, :p, :b" in repr(kb["triple"])
+
+
+def test_unbound_values_are_shown_as_nothing() -> None:
+    kb = KnowledgeBase("@prefix : <http://e/> . [:a, :p, :b] .")
+    found = kb.sparql("SELECT ?o ?q { :a :p ?o OPTIONAL { :a :q ?q } }")
+    assert repr(found) == "<Result o, q: 1 row>\n  :b, "
+
+
+def test_load_says_what_to_do_instead() -> None:
+    with pytest.raises(UnsupportedSparqlError, match=r"kb\.load\(rdf="):
+        KnowledgeBase().sparql("LOAD <http://e/>")

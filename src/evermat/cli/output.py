@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow.compute as pc
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.status import Status
 
+    from evermat.lang.printer import Printer
     from evermat.maintenance.limits import Step
     from evermat.results.result import Result
     from evermat.values import Constant
@@ -102,7 +104,10 @@ class Output:
             self.say("yes" if len(result) else "no")
         elif self.is_terminal:
             shown = min(_ROWS_ON_SCREEN if limit is None else limit, len(result))
-            rows: list[tuple[str, ...]] = _rows(result, shown, self._listed_texts)
+            printer = result.printer
+            rows: list[tuple[str, ...]] = _rows(
+                result, shown, lambda column: self._listed_texts(column, printer)
+            )
             self.table(result.columns, rows)
             rest = "" if shown == len(result) else f", {shown:,} of them shown"
             self.say(counted(len(result), "row") + rest)
@@ -114,9 +119,16 @@ class Output:
         """What shows the values of a column."""
         return term_texts if self.has_terms else shown_texts
 
-    def _listed_texts(self, column: pa.ChunkedArray) -> list[str]:
-        texts: list[str] = self._texts(column).to_pylist()
-        return texts
+    def _listed_texts(self, column: pa.ChunkedArray, printer: Printer) -> list[str]:
+        """The values for people: IRIs with prefixes, and nothing for nulls."""
+        texts: list[str | None] = self._texts(column).to_pylist()
+        found: Iterable[Constant | None] = constants(column)
+        return [
+            printer.shortened(each.text) or text or ""
+            if each is not None and each.kind is Kind.IRI
+            else text or ""
+            for each, text in zip(found, texts, strict=True)
+        ]
 
     def finish(self) -> None:
         """Print the document, if JSON was asked for."""
@@ -159,7 +171,8 @@ def _print_rows(
     table = result.first(limit).to_terms()
     for start in range(0, table.num_rows, ROWS_AT_ONCE):
         columns = table.slice(start, ROWS_AT_ONCE).columns
-        lines = text_block([*map(texts, columns)], between="\t", end="\n")
+        shown = [pc.fill_null(texts(column), "") for column in columns]
+        lines = text_block(shown, between="\t", end="\n")
         print(lines.to_pybytes().decode(), end="")  # noqa: T201
 
 
@@ -168,6 +181,9 @@ def _plain(value: Cell) -> str:
 
 
 def _json_values(column: pa.ChunkedArray) -> list[object]:
+    if column.null_count:  # only results of SPARQL have nulls
+        given: Iterable[Constant | None] = constants(column)
+        return [None if each is None else _json_value(each) for each in given]
     if kinds_in(as_terms(column)) <= {Kind.STRING, Kind.INTEGER, Kind.BOOLEAN}:
         return list(values(column))
     return [_json_value(value) for value in constants(column)]

@@ -30,8 +30,8 @@ def terms_of_kind(kind: Kind, texts: pa.Array) -> pa.Array:
 
 
 def kinds_in(terms: pa.Array) -> set[Kind]:
-    """Return the kinds that occur in a term column, which has no nulls."""
-    numbers = terms.field(0).to_numpy()
+    """Return the kinds that occur in a term column."""
+    numbers = terms.field(0).drop_null().to_numpy()
     return {_KINDS[number] for number in np.flatnonzero(np.bincount(numbers)).tolist()}
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from evermat.columns import table_of_rows, term_table
 from evermat.io.rdf_objects import is_of
-from evermat.rdf.lines import columns_of_triples
+from evermat.rdf.lines import LineError, columns_of_triples
+from evermat.rdf.reading import RdfSyntaxError
 from evermat.values import constant
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _of_pyoxigraph(given: Iterable[Any]) -> tuple[pa.Table, pa.Table]:
     triples, quads = [_table((), _TRIPLE)], [_table((), _QUAD)]
     for graph, several in graphs.items():
         is_default = graph is None or is_of(graph, "pyoxigraph", "DefaultGraph")
-        for columns in columns_of_triples(several):
+        for columns in _columns(several):
             table = pa.table(columns, names=["s", "p", "o"])
             if is_default:
                 triples.append(table)
@@ -60,6 +61,13 @@ def _of_pyoxigraph(given: Iterable[Any]) -> tuple[pa.Table, pa.Table]:
             names = _table([(constant(graph),)] * table.num_rows, 1).column(0)
             quads.append(table.append_column("g", names))
     return pa.concat_tables(triples), pa.concat_tables(quads)
+
+
+def _columns(triples: list[Any]) -> list[list[pa.Array]]:
+    try:
+        return list(columns_of_triples(triples))
+    except LineError as error:
+        raise RdfSyntaxError(str(error.problem)) from None
 
 
 def _of_rdflib(given: Any) -> tuple[pa.Table, pa.Table]:  # noqa: ANN401  optional

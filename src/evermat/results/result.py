@@ -30,10 +30,11 @@ from evermat import columns as term_columns
 from evermat.algebra import Snapshot
 from evermat.errors import EvermatError
 from evermat.errors.wording import counted
+from evermat.lang.printer import Printer
 from evermat.values import ValueConversionError, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -187,6 +188,7 @@ class Result:
         self._names = names
         self.predicate = predicate
         """Whose facts the rows are, if they are facts."""
+        self._prefixes: Mapping[str, str] = {}
         self._whole: pa.Table | None = None
 
     @cached_property
@@ -274,7 +276,7 @@ class Result:
             rows = self.distant.read(count)
         else:
             rows = self._short.slice(0, count)
-        return Result(rows, self.columns, predicate=self.predicate)
+        return self._with(rows)
 
     def sort(self, *columns: str, descending: bool = False) -> Result:
         """The rows in order: by some columns, or by all of them from the first on.
@@ -302,7 +304,22 @@ class Result:
             numbered, [(name, order) for name in numbered.column_names]
         )
         rows = self._table.take(places)
-        return Result(rows, self.columns, predicate=self.predicate)
+        return self._with(rows)
+
+    def _with(self, rows: pa.Table) -> Result:
+        """Other rows of the same sort."""
+        found = Result(rows, self.columns, predicate=self.predicate)
+        return found.shown_with(self._prefixes)
+
+    def shown_with(self, prefixes: Mapping[str, str]) -> Result:
+        """The same rows, in which people see IRIs with these prefixes."""
+        self._prefixes = prefixes
+        return self
+
+    @property
+    def printer(self) -> Printer:
+        """Writes constants for people, with the prefixes of the program."""
+        return Printer(self._prefixes)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
         """The same rows as facts of a predicate with columns of these names."""
@@ -339,7 +356,7 @@ class Result:
             rows = self._table.slice(chosen.start, len(chosen))
         else:
             rows = self._table.take(pa.array(chosen, pa.int64()))
-        return Result(rows, self.columns, predicate=self.predicate)
+        return self._with(rows)
 
     def __contains__(self, row: object) -> bool:
         """Whether a row of Python values is among the rows; `1` is not `1.0`."""
@@ -434,7 +451,7 @@ class Result:
         if not self.columns:
             return f"<Result {self._truth()}: {counted(self._rows, 'row')}>"
         lines = [f"<Result {', '.join(self.columns)}: {counted(self._rows, 'row')}>"]
-        lines += ["  " + ", ".join(map(str, row)) for row in self._shown()]
+        lines += ["  " + ", ".join(row) for row in self._shown()]
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
     def _repr_html_(self) -> str:
@@ -448,8 +465,11 @@ class Result:
         """What rows without columns say."""
         return "yes" if self._rows else "no"
 
-    def _shown(self) -> Iterator[tuple[Constant, ...]]:
-        return self.first(_SHOWN).constants()
+    def _shown(self) -> Iterator[tuple[str, ...]]:
+        text = self.printer.constant
+        for row in self.first(_SHOWN).constants():
+            # Nulls, which only results of SPARQL have, are shown as nothing.
+            yield tuple("" if each is None else text(each) for each in row)  # type: ignore[redundant-expr]
 
     def _rest(self) -> str:
         more = self._rows - _SHOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -101,7 +101,8 @@ class ParsedQuery:
         """Read a query."""
         known = {name: URIRef(iri) for name, iri in prefixes}
         try:
-            query = translateQuery(parseQuery(with_inverse_sets(text)), initNs=known)
+            tree = parseQuery(with_inverse_sets(text))
+            query = translateQuery(tree, initNs=known)
         except ParseException as problem:
             raise syntax_error(text, problem) from None
         except Exception as problem:
@@ -111,6 +112,8 @@ class ParsedQuery:
         if algebra.name != "SelectQuery":
             return cls(algebra, query.prologue, dataset)
         names = tuple(map(str, algebra.PV))
+        if not tree[1].projection:  # `*`: the library has them in no order
+            names = tuple(sorted(names, key=partial(_first_mention, text)))
         pattern = None
         if algebra.p.name == "Project":
             pattern = BasicPattern.alone(algebra.p.p, dataset)
@@ -118,6 +121,11 @@ class ParsedQuery:
             return cls(algebra, query.prologue, dataset, names)
         places = tuple(map(pattern.names.index, names))
         return cls(algebra, query.prologue, dataset, names, pattern, places)
+
+
+def _first_mention(text: str, name: str) -> int:
+    found = re.search(rf"[?$]{name}\b", text)
+    return found.start() if found else len(text)
 
 
 _parsed = lru_cache(maxsize=_MOST_PARSED)(ParsedQuery.of)
@@ -292,7 +300,10 @@ class Operation:
         """Refuse what is not supported, before anything has changed."""
         if self.part.name not in _SUPPORTED:
             name = self.part.name.upper()
-            raise UnsupportedSparqlError(f"`{name}`", "insert and delete triples")
+            advice = "insert and delete triples"
+            if self.part.name == "Load":
+                advice = "read the file with `kb.load(rdf=…)`"
+            raise UnsupportedSparqlError(f"`{name}`", advice)
 
     def change(self, graph: Graph) -> TripleChange:
         """The triples that it deletes and inserts, given what holds now."""
