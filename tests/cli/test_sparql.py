@@ -29,3 +29,12 @@ def test_an_ontology_is_asked_in_sparql(tmp_path: Path) -> None:
     assert done.output == "no\n"
     done = CliRunner().invoke(app, [*start, "DELETE DATA { :a :b :c }", "--sparql"])
     assert done.exit_code == 1
+
+
+def test_unbound_values_are_empty(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text("@prefix : <http://e/> . [:a, :p, :b] .")
+    asked = "SELECT ?o ?q { :a :p ?o OPTIONAL { :a :q ?q } }"
+    start = ["query", str(tmp_path / "p.dl"), asked, "--sparql"]
+    assert CliRunner().invoke(app, start).output == "o\tq\n<http://e/b>\t\n"
+    done = CliRunner().invoke(app, [*start, "--json"])
+    assert json.loads(done.output)["rows"] == [["<http://e/b>", None]]
