@@ -1,1 +1,1 @@
-"""What queries and updates give back."""
+"""The results of queries and updates."""

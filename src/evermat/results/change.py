@@ -1,12 +1,9 @@
-"""What an update changed, exactly, and what it cost.
+"""The exact changes made by an update, and their cost.
 
-What an update changed, exactly, and what it cost.
-
-Changes in terms of all facts, where the engine holds representatives only.
-
-A fact of the engine stands for all facts that differ from it in equal constants. An
-update may change which ones: then the facts that it stood for before are compared with
-those that facts stand for now, when they are read.
+With equality, the engine stores representatives only: a stored fact represents all
+facts that differ from it in equal constants. An update may change which ones. In that
+case the facts that were represented before and after are compared when the changes are
+read.
 """
 
 from __future__ import annotations
@@ -49,13 +46,13 @@ Sort = Literal["all", "explicit", "derived"]
 
 
 class UnknownSortError(EvermatError, ValueError):
-    """A sort of facts that there is not."""
+    """A sort of facts that does not exist."""
 
     code: ClassVar[str] = "EM558"
 
 
 class UncopiableError(EvermatError, TypeError):
-    """Something that cannot be copied or pickled."""
+    """An object that cannot be copied or pickled."""
 
     code: ClassVar[str] = "EM563"
 
@@ -65,7 +62,7 @@ class UncopiableError(EvermatError, TypeError):
 
 
 def check_sort(sort: object) -> None:
-    """Refuse a sort that there is not."""
+    """Reject a sort that does not exist."""
     if sort not in get_args(Sort):
         raise UnknownSortError(
             f"there is no sort of facts {sort!r}",
@@ -77,8 +74,8 @@ class Change:
     """The net effect of an update, or of a planned one.
 
     Attributes:
-        applied: whether it has happened; false for what `kb.plan` returns.
-        contradictions: how many were added and removed.
+        applied: whether it has been applied; false for results of `kb.plan`.
+        contradictions: the numbers of added and removed contradictions.
 
     >>> import evermat
     >>> kb = evermat.KnowledgeBase("friend(?y, ?x) :- friend(?x, ?y) .")
@@ -98,14 +95,14 @@ class Change:
         applied: bool = True,
         contradictions: tuple[int, int] = (0, 0),
     ) -> None:
-        """Tell what an update did.
+        """Wrap the outcome of an update.
 
         Args:
-            outcome: what it did.
-            catalogue: the predicates that it tells of.
-            asked: those that it can be asked about, if these are more.
-            applied: whether it has happened.
-            contradictions: how many were added and removed.
+            outcome: the outcome.
+            catalogue: the predicates that are reported.
+            asked: the predicates that can be read, if these are more.
+            applied: whether it has been applied.
+            contradictions: the numbers of added and removed contradictions.
         """
         self.applied = applied
         self.contradictions = contradictions
@@ -115,12 +112,12 @@ class Change:
 
     @property
     def report(self) -> Report:
-        """The algorithm, and per stratum its rounds, work and seconds."""
+        """The algorithm, and for each stratum its rounds, work and seconds."""
         return self._outcome.report
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """The predicates that gained or lost facts, in order of name."""
+        """The names of the predicates that gained or lost facts, sorted."""
         return tuple(self.sizes)
 
     @property
@@ -135,13 +132,13 @@ class Change:
 
     @property
     def total(self) -> tuple[int, int]:
-        """How many facts were added and removed, of all predicates together."""
+        """The total numbers of facts added and removed."""
         added, removed = map(sum, zip(*self.sizes.values(), (0, 0), strict=True))
         return added, removed
 
     @property
     def explicit_sizes(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """How many facts of each predicate became explicit, and how many ceased to."""
+        """How many facts of each predicate became explicit, or explicit no longer."""
         outcome, known = self._outcome, self._asked
         gained, lost = (
             {name: size for name, size in facts.relations().items() if name in known}
@@ -151,7 +148,7 @@ class Change:
 
     @property
     def explicit_size(self) -> int:
-        """How many facts became explicit or ceased to be."""
+        """The number of facts that became explicit or are no longer explicit."""
         summary = self._outcome.summary
         return summary.inserted + summary.deleted
 
@@ -160,7 +157,7 @@ class Change:
         return not self.sizes
 
     def added(self, predicate: str, sort: Sort = "all") -> Result:
-        """The facts that hold now and did not before.
+        """Return the facts that hold now and did not before.
 
         Args:
             predicate: the predicate they belong to.
@@ -170,23 +167,23 @@ class Change:
         return self._read(predicate, outcome.added, outcome.explicit_added, sort)
 
     def removed(self, predicate: str, sort: Sort = "all") -> Result:
-        """The facts that held before and do not now; `sort` as for `added`."""
+        """Return the facts that held before and not now; `sort` is as for `added`."""
         outcome = self._outcome
         return self._read(predicate, outcome.removed, outcome.explicit_removed, sort)
 
     def inserted(self, predicate: str) -> Result:
-        """The facts that became explicit, whether or not they held before."""
+        """Return the facts that became explicit, whether or not they held before."""
         return self._read(predicate, self._outcome.explicit_added, None, "all")
 
     def deleted(self, predicate: str) -> Result:
-        """The facts that are no longer explicit, whether or not they still hold."""
+        """Return the facts that are no longer explicit, even if they still hold."""
         return self._read(predicate, self._outcome.explicit_removed, None, "all")
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table of all facts that were added and removed, of all predicates.
+        """Return an Arrow table of the added and removed facts of all predicates.
 
         Its columns are `predicate`, `change` (`added` or `removed`) and `fact`, the
-        fact as a program writes it.
+        fact in the syntax of programs.
         """
         schema = [(name, pa.string()) for name in ("predicate", "change", "fact")]
         parts = [pa.table([[], [], []], schema=pa.schema(schema))]
@@ -215,10 +212,10 @@ class Change:
         return pa.concat_tables(parts)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows of `to_arrow`, for libraries that read Arrow's C interface.
+        """Export the rows of `to_arrow` through Arrow's C interface.
 
         Args:
-            requested_schema: the types that the reader would like best.
+            requested_schema: the types that the reader prefers.
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
@@ -246,7 +243,7 @@ class Change:
         return f"<{self._title()} {', '.join(parts) or 'nothing'}>"
 
     def _repr_html_(self) -> str:
-        """How many facts were added and removed, as a table for notebooks."""
+        """Return the numbers of added and removed facts as a table for notebooks."""
         sizes = self.sizes
         rows = [(name, added, removed) for name, (added, removed) in sizes.items()]
         names = ("predicate", "came", "left") if sizes else ()
@@ -257,14 +254,14 @@ class Change:
         return "Change" if self.applied else "Planned change"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be copied or pickled: the facts are where the engine has them."""
+        """Refuse to be copied or pickled: the engine has the facts."""
         raise UncopiableError(self, "keep what `added` and `removed` return")
 
 
 def _where_they_are(
     facts: Snapshot, explicit: Snapshot | None, name: str, sort: Sort
 ) -> DistantRows | None:
-    """The rows of a snapshot, if they are too many to be read without being asked."""
+    """Return the distributed rows of a snapshot, if they are too many to collect."""
     if not is_distant(facts) or not facts.is_large(name):
         return None
     rows = facts.distant(name)
@@ -278,12 +275,12 @@ def _where_they_are(
 
 
 def distant_relation(facts: Snapshot, name: str) -> DistantRows | None:
-    """The rows of a relation where they are, if they are many."""
+    """Return the distributed rows of a relation, if they are many."""
     return _where_they_are(facts, None, name, "all")
 
 
 def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:
-    """The rows of a relation in a snapshot, an empty table if there are none."""
+    """Return the rows of a relation in a snapshot, an empty table if there are none."""
     count = facts.relations().get(name, 0)
     if not arity:
         return rows_without_columns(count)
@@ -293,7 +290,7 @@ def read_relation(facts: Snapshot, name: str, arity: int) -> pa.Table:
 
 
 def split(table: pa.Table, explicit: pa.Table, sort: Sort) -> pa.Table:
-    """The rows of a table that are, or are not, among the explicit ones."""
+    """Return the rows of a table that are, or are not, among the explicit ones."""
     if not table.num_columns:
         keep = bool(explicit.num_rows) == (sort == "explicit")
         return table if keep else table.slice(0, 0)
@@ -302,9 +299,9 @@ def split(table: pa.Table, explicit: pa.Table, sort: Sort) -> pa.Table:
 
 
 def row_keys(table: pa.Table) -> pa.Array:
-    """One string for each row, different for different rows.
+    """Return a string for each row; strings of different rows are different.
 
-    The length of each text stands before it, so that no text can look like two.
+    Each value is preceded by its length, so that no value can look like two.
     """
     parts = []
     for column in table.columns:
@@ -320,11 +317,11 @@ def row_keys(table: pa.Table) -> pa.Array:
 
 
 def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
-    """An outcome whose changes are about all facts.
+    """Return an outcome whose changes are those of all represented facts.
 
     Args:
         outcome: changes of representatives.
-        arities: the predicates that can be asked about.
+        arities: the predicates that can be read.
     """
     change = outcome.cliques
     if change is None:
@@ -336,15 +333,16 @@ def expanded_outcome(outcome: Outcome, arities: Mapping[str, int]) -> Outcome:
 
 
 class Side:
-    """Facts of representatives at one moment, and what they stand for.
+    """The facts that some representatives represent at one time.
 
-    Equalities between different constants are told in `same_as` and as triples, if
-    somebody can ask about these; that a constant is equal to itself is left out.
+    Equalities between different constants are reported as `same_as` facts and as
+    triples, if these predicates can be read; equalities of a constant with itself are
+    omitted.
 
     Args:
-        facts: the facts, in parts that have none in common.
-        representatives: which constants are equal.
-        arities: the predicates that can be asked about.
+        facts: the facts, in disjoint parts.
+        representatives: the equal constants.
+        arities: the predicates that can be read.
     """
 
     def __init__(
@@ -360,7 +358,7 @@ class Side:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The predicates that have facts."""
+        """Return the predicates that have facts."""
         every = chain.from_iterable(part.relations() for part in self.facts)
         names = {name for name in every if not is_auxiliary(name)}
         if not self.representatives.is_identity():
@@ -368,7 +366,7 @@ class Side:
         return frozenset(names)
 
     def size(self, name: str) -> int:
-        """How many facts of a predicate there are."""
+        """Return the number of facts of a predicate."""
         if name in {SAME_AS, TRIPLE}:
             return int(self.table(name).num_rows)
         return self.representatives.expanded_size(self._normal(name))
@@ -378,7 +376,7 @@ class Side:
         return joined_tables([read_relation(part, name, arity) for part in self.facts])
 
     def table(self, name: str) -> pa.Table:
-        """All facts of a predicate."""
+        """Return all facts of a predicate."""
         if name not in self._tables:
             table = self.representatives.expanded(_plain(name, self._normal(name)))
             if name in {SAME_AS, TRIPLE}:
@@ -403,7 +401,7 @@ class Side:
 
 
 class Gone:
-    """Facts of one moment that are not there at another; a `Snapshot`."""
+    """A `Snapshot` of the facts of one time that do not hold at another."""
 
     def __init__(self, there: Side, missing: Side) -> None:
         self._there = there
@@ -422,11 +420,11 @@ class Gone:
         return {name: size for name, size in sizes.items() if size}
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each predicate that has any."""
+        """Return the number of facts of each predicate that has any."""
         return self._sizes
 
     def read(self, relation: str) -> pa.Table:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
         if relation not in self._tables:
             self._tables[relation] = self._difference(relation)
         return self._tables[relation]
@@ -443,7 +441,7 @@ class Gone:
 
 
 def _plain(name: str, table: pa.Table) -> pa.Table:
-    """A table without equalities, which are reported on their own."""
+    """Return a table without equalities, which are reported separately."""
     if name == SAME_AS:
         return table.slice(0, 0)
     return rows_without(table, [{1: OWL_SAME_AS}]) if name == TRIPLE else table

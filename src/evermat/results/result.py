@@ -1,8 +1,8 @@
-"""What a query gives back: rows, in whatever form is wanted.
+"""The rows of a query, convertible to any form.
 
-A `Result` holds a table of term columns and converts only when asked. It never
-changes, whatever happens later to the knowledge base it came from. On a cluster the
-rows stay where they are until they are asked for here.
+A `Result` contains a table of term columns, which is converted only on request. It
+never changes, whatever happens later to the knowledge base. On a cluster the rows stay
+distributed until they are collected.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 
 
 class DistantSnapshot(Snapshot, Protocol):
-    """A snapshot whose rows may stay where they are."""
+    """A snapshot whose rows may be distributed."""
 
     def is_large(self, relation: str) -> bool:
-        """Whether a relation has too many rows for this process."""
+        """Return whether a relation has too many rows for this process."""
 
     def distant(self, relation: str) -> DistantRows:
-        """The rows of a relation, where they are."""
+        """Return the distributed rows of a relation."""
 
 
 def is_distant(snapshot: Snapshot) -> TypeGuard[DistantSnapshot]:
-    """Whether the rows of a snapshot may stay where they are."""
+    """Return whether the rows of a snapshot may be distributed."""
     return hasattr(snapshot, "distant")
 
 
@@ -69,7 +69,7 @@ def is_distant(snapshot: Snapshot) -> TypeGuard[DistantSnapshot]:
 def html_table(
     title: str, names: Sequence[str], rows: Iterable[Sequence[object]], rest: str = ""
 ) -> str:
-    """A table under a title; `rest` tells what it does not show."""
+    """Return a table under a title; `rest` describes what it does not show."""
     lines = [f"<p>{escape(title)}</p>", "<table>"]
     lines += [_row("th", names)] * bool(names)
     lines += [_row("td", row) for row in rows]
@@ -86,13 +86,13 @@ def _row(tag: str, cells: Sequence[object]) -> str:
 
 
 _SHOWN = 10
-"""How many rows `repr` and notebooks show."""
+"""Number of rows that `repr` and notebooks show."""
 
 _BATCH = 50_000
-"""How many rows are turned into Python values at a time while iterating."""
+"""Number of rows that iteration converts to Python values at a time."""
 
 _BATCH_LIMIT = 4 * _BATCH
-"""How many may come of rows that were expected to give a batch."""
+"""Largest size of a batch, which may exceed the expected one."""
 
 Item = TypeVar("Item")
 
@@ -110,7 +110,7 @@ class UnknownColumnError(EvermatError, KeyError):
 
 
 class NegativeLimitError(EvermatError, ValueError):
-    """A number of rows below zero."""
+    """A negative number of rows."""
 
     code: ClassVar[str] = "EM567"
 
@@ -121,17 +121,17 @@ class NegativeLimitError(EvermatError, ValueError):
 
 
 class MissingPackageError(EvermatError, ImportError):
-    """A frame of a library that is not installed."""
+    """A data frame of a library that is not installed."""
 
     code: ClassVar[str] = "EM559"
 
 
 def require_package(package: str, extra: str = "") -> Any:  # noqa: ANN401  a module
-    """An optional library; they are slow to load, and not everybody has them.
+    """Import an optional library.
 
     Args:
         package: its name.
-        extra: what to install, if that is called differently.
+        extra: the name of the extra, if it is a different one.
 
     Raises:
         MissingPackageError: it is not installed.
@@ -148,10 +148,10 @@ def require_package(package: str, extra: str = "") -> Any:  # noqa: ANN401  a mo
 class Result:
     """Rows of constants under named columns.
 
-    Iterating gives tuples of Python values, `result[0]` and `result[:10]` some of them;
-    `to_arrow`, `to_pandas`, `to_polars` and `to_spark` give frames, and so does every
-    library that reads Arrow's C interface; `write` gives files. Rows are distinct and
-    in no particular order, but for those of `sort`.
+    Iteration yields tuples of Python values, `result[0]` and `result[:10]` some of
+    them; `to_arrow`, `to_pandas`, `to_polars` and `to_spark` return data frames, and
+    every library that reads Arrow's C interface accepts a result; `write` writes files.
+    Rows are distinct, and unordered except after `sort`.
 
     >>> import evermat
     >>> kb = evermat.KnowledgeBase("likes(ann, bob) . likes(bob, 7) .")
@@ -173,21 +173,21 @@ class Result:
         """Wrap a table of term columns.
 
         Args:
-            rows: the rows; those that are elsewhere are fetched when they are read.
-            columns: the names to show.
-            representatives: if given, each row stands for all rows that differ from
-                it in equal constants; they are made when they are read.
-            names: the columns whose constants stand for themselves only.
-            predicate: whose facts the rows are, if they are facts.
+            rows: the rows; distributed ones are collected when they are read.
+            columns: the names of the columns.
+            representatives: if not None, each row represents all rows that differ from
+                it in equal constants; they are generated when they are read.
+            names: the columns whose constants represent only themselves.
+            predicate: the predicate of the rows, if they are facts.
         """
         self.columns = tuple(columns)
         self.distant = None if isinstance(rows, pa.Table) else rows
-        """The rows where they are, if they are not in this process."""
+        """The distributed rows, if they are not in this process."""
         self._given = rows
         self._representatives = representatives
         self._names = names
         self.predicate = predicate
-        """Whose facts the rows are, if they are facts."""
+        """The predicate of the rows, if they are facts."""
         self._prefixes: Mapping[str, str] = {}
         self._whole: pa.Table | None = None
 
@@ -200,7 +200,7 @@ class Result:
 
     @cached_property
     def _short(self) -> pa.Table:
-        """The rows as they were found."""
+        """The rows before expansion."""
         table = self._given
         if not isinstance(table, pa.Table):
             table = table.read()
@@ -222,7 +222,7 @@ class Result:
     def _tuples(
         self, convert: Callable[[pa.ChunkedArray], list[Item]]
     ) -> Iterator[tuple[Item, ...]]:
-        """The rows, with columns converted in pieces; those are not kept."""
+        """Yield the rows, converting columns in pieces that are not cached."""
         if not self.columns:
             yield from repeat((), self._rows)
         elif self._whole is not None or self._representatives is None:
@@ -239,7 +239,7 @@ class Result:
         representatives: Representatives,
         convert: Callable[[pa.ChunkedArray], list[Item]],
     ) -> Iterator[tuple[Item, ...]]:
-        """All rows that those of a piece stand for, of which one may have very many."""
+        """Yield all rows that the rows of a piece represent; these can be very many."""
         if representatives.expanded_size(piece) <= _BATCH_LIMIT:
             columns = representatives.expanded(piece, self._names).columns
             yield from zip(*map(convert, columns), strict=True)
@@ -262,7 +262,7 @@ class Result:
             )
 
     def first(self, count: int | None) -> Result:
-        """The first rows, or all; those after them are not made."""
+        """Return the first rows, or all; the others are not generated."""
         if count is not None and count < 0:
             raise NegativeLimitError(count)
         if count is None or count >= self._rows:
@@ -279,14 +279,14 @@ class Result:
         return self._with(rows)
 
     def sort(self, *columns: str, descending: bool = False) -> Result:
-        """The rows in order: by some columns, or by all of them from the first on.
+        """Return the rows sorted by some columns, or by all columns in order.
 
-        Numbers are ordered by value, texts by their characters, and columns of mixed
-        kinds by how their values are written.
+        Numbers are ordered by value, strings by their characters, and columns of mixed
+        kinds by the written form of their values.
 
         Args:
             columns: names of columns, the most important first.
-            descending: whether the greatest comes first.
+            descending: whether the greatest value comes first.
 
         Raises:
             UnknownColumnError: there is no such column.
@@ -322,7 +322,7 @@ class Result:
         return Printer(self._prefixes)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:
-        """The same rows as facts of a predicate with columns of these names."""
+        """Return the same rows as facts of a predicate with columns of these names."""
         return Result(
             self._given,
             columns,
@@ -344,7 +344,7 @@ class Result:
     def __getitem__(self, place: slice) -> Result: ...
 
     def __getitem__(self, place: SupportsIndex | slice) -> tuple[Value, ...] | Result:
-        """A row as a tuple, or some rows: `result[0]`, `result[:10]`, `result[::2]`."""
+        """Return a row as a tuple, or some rows: `result[0]`, `result[:10]`."""
         if not isinstance(place, slice):
             at = range(self._rows)[place]
             (row,) = self[at : at + 1]
@@ -359,7 +359,7 @@ class Result:
         return self._with(rows)
 
     def __contains__(self, row: object) -> bool:
-        """Whether a row of Python values is among the rows; `1` is not `1.0`."""
+        """Return whether a row of Python values is in the result; `1` is not `1.0`."""
         if not isinstance(row, tuple):
             return False
         try:
@@ -369,19 +369,19 @@ class Result:
         return any(wanted == found for found in self.constants())
 
     def constants(self) -> Iterator[tuple[Constant, ...]]:
-        """The rows as tuples of constants, which tell `1`, `1.0` and `true` apart."""
+        """Yield the rows as constants, which distinguish `1`, `1.0` and `true`."""
         return self._tuples(term_columns.constants)
 
     def to_list(self) -> list[tuple[Value, ...]]:
-        """The rows as a list of tuples of Python values."""
+        """Return the rows as a list of tuples of Python values."""
         return list(self)
 
     def to_terms(self) -> pa.Table:
-        """An Arrow table of term columns: a struct of kind and text for each value."""
+        """Return an Arrow table of term columns: structs of a kind and a text."""
         return self._table
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table with the plainest types that hold the values.
+        """Return an Arrow table with the plainest types that fit the values.
 
         Columns of mixed kinds become strings in the syntax of the language.
         """
@@ -391,27 +391,29 @@ class Result:
         return pa.table(plain, names=list(self.columns))
 
     def __arrow_c_schema__(self) -> object:
-        """The schema of `to_arrow`, for libraries that read Arrow's C interface."""
+        """Return the schema of `to_arrow`, for Arrow's C interface."""
         return self.to_arrow().schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows of `to_arrow`: `pyarrow.table(result)`, `polars.DataFrame(result)`.
+        """Export the rows of `to_arrow` through Arrow's C interface.
+
+        `pyarrow.table(result)` and `polars.DataFrame(result)` read it, for example.
 
         Args:
-            requested_schema: the types that the reader would like best.
+            requested_schema: the types that the reader prefers.
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas frame; needs `pip install "evermat[pandas]"`."""
+        """Return a pandas frame; requires `pip install "evermat[pandas]"`."""
         require_package("pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
-        """The rows as a frame of Spark, in the active session or in a given one.
+        """Return the rows as a Spark data frame, in the active or the given session.
 
-        Rows that are on a cluster stay there.
+        Distributed rows stay on the cluster.
         """
         spark = session or require_package("pyspark.sql", "spark").SparkSession.active()
         if self.distant is not None and self._representatives is None:
@@ -421,13 +423,13 @@ class Result:
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """A Polars frame; needs `pip install "evermat[polars]"`."""
+        """Return a Polars frame; requires `pip install "evermat[polars]"`."""
         polars = require_package("polars")
         frame: pl.DataFrame = polars.from_arrow(self.to_arrow())
         return frame
 
     def write(self, path: str | Path, *, terms: bool = False) -> None:
-        """Write the rows to a file; the suffix says how.
+        """Write the rows to a file, in the format of its suffix.
 
         `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow`, or one of RDF: `.nt`, `.ttl` and
         others, for triples. `.gz` or `.zst` may follow.
@@ -442,7 +444,7 @@ class Result:
             write_facts(rows, path, predicate=self.predicate, terms=terms)
 
     def _in_parts(self) -> AbstractContextManager[pa.Table | TableParts]:
-        """All rows; those that are elsewhere come in parts."""
+        """Return all rows; distributed ones come in parts."""
         if self.distant is None or self._representatives is not None:
             return nullcontext(self._table)
         return self.distant.in_parts(self.columns)
@@ -455,14 +457,14 @@ class Result:
         return "\n".join([*lines, *[f"  {self._rest()}"] * bool(self._rest())])
 
     def _repr_html_(self) -> str:
-        """The first rows as a table, which notebooks show."""
+        """Return the first rows as a table for notebooks."""
         if not self.columns:
             return f"<p>{self._truth()}</p>"
         title = counted(self._rows, "row")
         return html_table(title, self.columns, self._shown(), self._rest())
 
     def _truth(self) -> str:
-        """What rows without columns say."""
+        """Return the text for a result without columns."""
         return "yes" if self._rows else "no"
 
     def _shown(self) -> Iterator[tuple[str, ...]]:

@@ -1,8 +1,8 @@
-"""What concerns the process: garbage, interrupts, limits on files and input.
+"""Facilities of the process: garbage collection, interrupts, and input limits.
 
-Python's garbage collector walks through all young objects whenever enough new ones have
-been made. While a large program is read, hardly any of them is garbage, and the walks
-take as long as the work itself; `collection_paused` keeps it out of the way.
+Python's garbage collector traverses all young objects whenever enough new ones have
+been allocated. While a large program is read, hardly any of them is garbage, and the
+traversals take as long as the work itself; `collection_paused` disables them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no cycles for a while; also a decorator."""
+    """Disable the cyclic garbage collector; also a decorator."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,14 +1,14 @@
-"""Limits of what is read: far beyond real data, and near enough to stop an attack.
+"""Limits on input: far beyond real data, and low enough to stop an attack.
 
-A file of a few bytes may stand for gigabytes, or be nested so deeply that a parser dies
-of it. Every reader looks at these limits before it allocates or recurses. Each limit
+A file of a few bytes may expand to gigabytes, or be nested so deeply that a parser
+crashes. Every reader checks these limits before it allocates or recurses. Each limit
 can be raised with an environment variable, which works for the library, the command
 line and pipelines alike: `EVERMAT_MAX_COLUMNS=50000`.
 
-Which files a program may name is limited as well. A program comes from somewhere, and
-names files: others to include, tables to import,
-files to export to. It may read what is beside or below it, and what the caller has
-allowed; another file might hold secrets, and an error message would show a line of it.
+The files that a program may name are limited as well: others to include, tables to
+import, files to export to. A program may read files beside or below it, and those that
+the caller has allowed; another file might contain secrets, and an error message would
+show a line of it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ _PREFIX = "EVERMAT_MAX_"
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """How large and how deep input may be.
+    """Limits on the size and the depth of input.
 
     Attributes:
-        unpacked_bytes: what one file may unpack to.
-        unpacked_ratio: how many times its size a file may unpack to. Repetitive tables
-            reach 100, bombs of gzip 1,000 and those of Zstandard far more.
-        nesting: brackets in JSON and TOML, RDF triples and class expressions of OWL
-            within each other.
-        xml_nesting: elements of XML within each other; a list in RDF/XML may take two
+        unpacked_bytes: the unpacked size of one file.
+        unpacked_ratio: the unpacked size of a file as a multiple of its size.
+            Repetitive tables reach 100, gzip bombs 1,000 and Zstandard bombs far more.
+        nesting: the nesting depth of brackets in JSON and TOML, of RDF triples and of
+            OWL class expressions.
+        xml_nesting: the nesting depth of XML elements; a list in RDF/XML may take two
             for each member.
-        columns: of a file, and arguments of a predicate.
-        rules: in the text of a program.
-        program_facts: facts in the text of a program, not in files of facts.
-        rules_per_axiom: an intersection of unions stands for a rule for each choice.
+        columns: the columns of a file, and the arguments of a predicate.
+        rules: the rules in the text of a program.
+        program_facts: the facts in the text of a program, not in files of facts.
+        rules_per_axiom: the rules for one axiom; an intersection of unions has one for
+            each choice.
     """
 
     unpacked_bytes: int = 64 << 30
@@ -60,23 +61,23 @@ class InputLimits:
 _DEFAULTS = InputLimits()
 
 ALWAYS_ALLOWED = 64 << 20
-"""Bytes that any file may unpack to: they do no harm, whatever the ratio."""
+"""Bytes that any file may unpack to: they are harmless, whatever the ratio."""
 
 ALWAYS_WRITTEN = 512 << 20
-"""Bytes that any table may have when strings stored once are written out per row.
+"""Bytes that any table may take when strings stored once are expanded per row.
 
-Millions of rows that name one class or property take some bytes of a file, so that the
-ratio says less here.
+Millions of rows with one class or property take few bytes in a file, so the ratio is
+less meaningful here.
 """
 
 
 def input_limits() -> InputLimits:
-    """The limits that hold now: the defaults, or what the environment says.
+    """Return the current limits: the defaults, or those of the environment.
 
     Raises:
-        LimitSettingError: a variable of the environment is not a number.
+        LimitSettingError: an environment variable is not a number.
     """
-    # Looking one by one costs more than the reading of a small file.
+    # Checking them one by one costs more than reading a small file.
     if not any(name.startswith(_PREFIX) for name in os.environ):
         return _DEFAULTS
     return InputLimits(**dict(_from_environment()))
@@ -95,7 +96,7 @@ def _from_environment() -> list[tuple[str, int]]:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable of a limit.
+    """Return the environment variable of a limit.
 
     >>> variable_of("columns")
     'EVERMAT_MAX_COLUMNS'
@@ -114,7 +115,7 @@ def _advice(name: str) -> str:
 
 
 class InputLimitError(EvermatError, ValueError):
-    """Input that goes beyond a limit.
+    """Input that exceeds a limit.
 
     Attributes:
         limit: the name of the limit, a field of `InputLimits`.
@@ -132,7 +133,7 @@ class InputLimitError(EvermatError, ValueError):
 
 
 class UnpackedSizeError(InputLimitError):
-    """A file that unpacks, or expands, to far more than it is."""
+    """A file that unpacks, or expands, to far more than its size."""
 
     code = "EM736"
 
@@ -150,13 +151,13 @@ class WidthError(InputLimitError):
 
 
 class AxiomSizeError(InputLimitError):
-    """An axiom of an ontology that stands for too many rules."""
+    """An axiom of an ontology that is equivalent to too many rules."""
 
     code = "EM739"
 
 
 class LimitSettingError(EvermatError, ValueError):
-    """A limit that is set to something else than a positive number."""
+    """A limit whose setting is not a positive number."""
 
     code: ClassVar[str] = "EM740"
 
@@ -168,7 +169,7 @@ class LimitSettingError(EvermatError, ValueError):
 
 
 class ProgramSizeError(ParseError):
-    """A program with more rules, facts or arguments than a program may have."""
+    """A program with more rules, facts or arguments than allowed."""
 
     code = "EM105"
 
@@ -181,7 +182,7 @@ class ProgramSizeError(ParseError):
 
 
 def is_moderate(packed: int, unpacked: int, always: int = ALWAYS_ALLOWED) -> bool:
-    """Whether `packed` bytes may unpack to `unpacked` bytes."""
+    """Return whether `packed` bytes may unpack to `unpacked` bytes."""
     if unpacked <= always:
         return True
     limits = input_limits()
@@ -192,13 +193,13 @@ def is_moderate(packed: int, unpacked: int, always: int = ALWAYS_ALLOWED) -> boo
 def require_unpacked(
     name: str, packed: int, unpacked: int, always: int = ALWAYS_ALLOWED
 ) -> None:
-    """Refuse a file that has unpacked to more than it may.
+    """Reject a file that has unpacked to more than allowed.
 
     Args:
-        name: what messages call the file.
-        packed: how many of its bytes have been read.
-        unpacked: how many came out of them.
-        always: how many are allowed, whatever the ratio.
+        name: the name of the file in messages.
+        packed: the number of its bytes read so far.
+        unpacked: the number of bytes they have unpacked to.
+        always: the number of bytes allowed whatever the ratio.
 
     Raises:
         UnpackedSizeError: it has.
@@ -222,18 +223,18 @@ def require_unpacked(
 _ALLOWED: ContextVar[tuple[Path, ...] | None] = ContextVar(
     "evermat_allowed", default=()
 )
-"""Besides the folder of a program; None if not even that is allowed."""
+"""Allowed paths besides the folder of a program; None if no path is allowed."""
 
 
 class PathNotAllowedError(ParseError):
-    """A file that a program names and may not read or write."""
+    """A file that a program names but may not read or write."""
 
     code = "EM106"
 
 
 @contextmanager
 def allowing(paths: Iterable[str | Path]) -> Iterator[None]:
-    """Let programs name files at or below these paths, as long as this lasts."""
+    """Allow programs to name files at or below these paths, in a `with` block."""
     allowed = _ALLOWED.get()
     more = None if allowed is None else (*allowed, *map(Path, paths))
     token = _ALLOWED.set(more)
@@ -245,7 +246,7 @@ def allowing(paths: Iterable[str | Path]) -> Iterator[None]:
 
 @contextmanager
 def allowing_none() -> Iterator[None]:
-    """Let programs name no files at all, as long as this lasts."""
+    """Forbid programs to name any files, in a `with` block."""
     token = _ALLOWED.set(None)
     try:
         yield
@@ -254,9 +255,9 @@ def allowing_none() -> Iterator[None]:
 
 
 def is_allowed(path: Path, root: Path) -> bool:
-    """Whether a path leads below a folder, or to what the caller has allowed.
+    """Return whether a path leads below a folder, or to an allowed path.
 
-    Links and `..` are followed, so that they lead nowhere else.
+    Links and `..` are resolved, so that they lead nowhere else.
     """
     allowed = _ALLOWED.get()
     if allowed is None:
@@ -270,12 +271,12 @@ def is_allowed(path: Path, root: Path) -> bool:
 
 
 def require_allowed(path: Path, root: Path, labels: tuple[Label, ...] = ()) -> None:
-    """Refuse a path that a program must not name.
+    """Reject a path that a program may not name.
 
     Args:
-        path: where the file is, or would be.
+        path: the path of the file, which need not exist.
         root: the folder of the program, or that for its outputs.
-        labels: where the program names it.
+        labels: the places where the program names it.
 
     Raises:
         PathNotAllowedError: it is elsewhere.

@@ -1,15 +1,15 @@
-"""Signals that wait until nothing is half done.
+"""Deferral of signals until nothing is half done.
 
-Python runs the handlers of signals between any two instructions of the main thread, and
-what a handler raises, such as `KeyboardInterrupt`, comes out there: in the middle of a
+Python runs signal handlers between any two instructions of the main thread, and an
+exception of a handler, such as `KeyboardInterrupt`, is raised there: in the middle of a
 commit, of a rollback, or of a call into compiled code. No `finally` helps against that,
 as it can be interrupted itself.
 
-Inside `deferred()`, handlers run when the signal comes, as ever, but what they raise is
-kept until the work reaches a point from which it can be undone (`check`), or is done.
-So an update either happened or did not, whatever signals come. `allowed()` lets signals
-through again inside of that, where data of users is read: that may take for ever, and
-nothing has changed yet.
+Inside `deferred()`, handlers run when the signal arrives, as always, but their
+exceptions are kept until the work reaches a point from which it can be undone
+(`check`), or is done. So an update either happened or did not, whatever signals arrive.
+`allowed()` lets signals through again inside such a block, while users' data is read:
+that may take forever, and nothing has changed yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], object]
 
 _OTHERS = {"SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL"}
-"""Signals that cannot be handled, or that tell of the instruction at work."""
+"""Signals that cannot be handled, or that are caused by the current instruction."""
 
 _SIGNALS = tuple(
     sorted(
@@ -37,21 +37,21 @@ _SIGNALS = tuple(
     )
 )
 
-# What the public function does beside this, for people who look at constants, takes
-# twenty times as long, and every call of a knowledge base asks for all signals.
+# The public function also converts the result to enum members, which takes twenty times
+# as long, and every call of a knowledge base queries all signals.
 _handler_of: Callable[[int], object] = getattr(
     sys.modules.get("_signal"), "getsignal", signal.getsignal
 )
 
 
 class _Pending:
-    """What handlers have raised; there is one main thread, so there is one of these.
+    """Pending exceptions of handlers; a singleton, as there is one main thread.
 
     Attributes:
-        depth: how many blocks wait for each other to end, 0 where signals get through.
-        raised: what the first handler that raised something raised.
+        depth: the nesting depth of deferring blocks; 0 where signals get through.
+        raised: the exception of the first handler that raised one.
         is_answered: whether `check` has raised it already.
-        masks: how many blocks there are in which `check` lets everything wait.
+        masks: the number of blocks in which `check` defers everything.
         is_sealed: whether it does so until further notice.
     """
 
@@ -69,7 +69,7 @@ _pending = _Pending()
 
 
 class _Timely(local):
-    """What `check` or `allowed` raised in a thread, until the outermost block ends."""
+    """The exception raised by `check` or `allowed` in a thread's outermost block."""
 
     error: BaseException | None = None
 
@@ -78,7 +78,7 @@ _timely = _Timely()
 
 
 class _Deferring:
-    """Stands in for the handler of a signal."""
+    """Replaces the handler of a signal."""
 
     __slots__ = ("handler",)
 
@@ -86,7 +86,7 @@ class _Deferring:
         self.handler = handler
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Run the handler; keep what it raises, unless nothing is under way."""
+        """Run the handler; keep its exception if a block is deferring."""
         if not _pending.depth:
             self.handler(number, frame)
             return
@@ -98,10 +98,10 @@ class _Deferring:
 
 
 def _replace_handlers() -> None:
-    """Put our own handlers in the place of those that are Python functions.
+    """Wrap the handlers that are Python functions.
 
-    One that is ours already was left behind by a signal that came while handlers were
-    put back; it has let signals through since.
+    A handler that is already wrapped was left behind when a signal interrupted the
+    restoring of handlers; it has let signals through since.
     """
     for number in _SIGNALS:
         handler = _handler_of(number)
@@ -117,10 +117,11 @@ def _put_back_handlers() -> None:
 
 
 class deferred:  # noqa: N801  read like a function
-    """A block that signals do not break off; see above.
+    """A block that signals do not interrupt; see the module's docstring.
 
-    What a handler raised is raised by `check`, or when the outermost block ends. Other
-    threads than the main one run no handlers, and nothing is deferred for them.
+    The exception of a handler is raised by `check`, or at the end of the outermost
+    block. Threads other than the main one run no handlers, and nothing is deferred for
+    them.
     """
 
     __slots__ = ("_outer",)
@@ -145,7 +146,7 @@ class deferred:  # noqa: N801  read like a function
         _timely.error = None
         if current_thread() is not main_thread():
             return
-        # From here on signals get through, and what they raise comes out of here.
+        # From here on signals get through, and their exceptions are raised here.
         _pending.depth = self._outer
         if self._outer:
             return
@@ -157,10 +158,10 @@ class deferred:  # noqa: N801  read like a function
 
 
 class allowed:  # noqa: N801  read like a function
-    """Inside of `deferred()`, a block that signals may break off, as other errors may.
+    """A block inside `deferred()` that signals may interrupt, as other errors may.
 
-    Nothing that matters may be changed in it. A signal may come before the end of the
-    block is noted, so the block outside of it does not rely on that.
+    Nothing that matters may be changed in it. A signal may arrive before the end of the
+    block is recorded, so the enclosing block does not rely on that.
     """
 
     __slots__ = ("_outer",)
@@ -184,7 +185,7 @@ class allowed:  # noqa: N801  read like a function
 
 
 def check() -> None:
-    """Raise what a handler raised, at a point from which the work can be undone.
+    """Raise the exception of a handler, at a point from which the work can be undone.
 
     It costs next to nothing, and is called between blocks of rows, so that an interrupt
     is answered soon.
@@ -202,13 +203,13 @@ def check() -> None:
 
 
 def came_in_time(error: BaseException) -> bool:
-    """Whether an error came from `check` or `allowed`: nothing can be half done."""
+    """Return whether an error came from `check` or `allowed`: nothing is half done."""
     return error is _timely.error
 
 
 @contextmanager
 def masked() -> Iterator[None]:
-    """A block that is carried through to its end: `check` lets everything wait."""
+    """Defer everything in a block that must be completed, even in `check`."""
     _pending.masks += 1
     try:
         yield
@@ -217,10 +218,10 @@ def masked() -> Iterator[None]:
 
 
 def seal() -> None:
-    """Let everything wait from now on: what is done cannot be undone any more."""
+    """Defer everything from now on, because the work can no longer be undone."""
     _pending.is_sealed = current_thread() is main_thread()
 
 
 def unseal() -> None:
-    """Let `check` raise again what handlers raise."""
+    """Let `check` raise the exceptions of handlers again."""
     _pending.is_sealed = False
