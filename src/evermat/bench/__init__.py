@@ -1,4 +1,4 @@
-"""Benchmarks: seeded problems, and how long Evermat and its peers take for them.
+"""Benchmarks: seeded problems, and the times that Evermat and its peers take.
 
     evermat bench materialise
     evermat bench maintain
@@ -47,19 +47,20 @@ def run(  # noqa: PLR0913  options by name
 
     Args:
         name: one of `SUITES`.
-        scale: multiplies the size of every workload; 1 is what the goals speak of.
-        repeat: how often materialisations are measured; tables show medians,
-            those of `equality` the least.
-        peers: whether clingo and DuckDB are measured too, where they are installed.
+        scale: multiplies the size of every workload; the goals refer to scale 1.
+        repeat: the number of times materialisations are measured; tables show medians,
+            and minima for `equality`.
+        peers: whether clingo and DuckDB are measured too, if they are installed.
         only: names of workloads or updates, to run these alone.
         time_limit: seconds after which a single measuring process is stopped.
         json: a file to write the figures to.
         write: a Markdown document whose tables are replaced, `docs/benchmarks.md`.
 
     Raises:
-        ValueError: no such suite or workload, or a document without a place for it.
+        ValueError: there is no such suite or workload, or the document has no place for
+            it.
     """
-    # The suites load NumPy and pyarrow, which naming them does not need.
+    # The suites load NumPy and pyarrow, which is not needed to list their names.
     from evermat.bench import report  # noqa: PLC0415
     from evermat.bench.processes import Options  # noqa: PLC0415
 
@@ -73,7 +74,7 @@ def run(  # noqa: PLR0913  options by name
     tables: list[report.Table] = suite.tables(found, options)
     figures = asdict(found)
     if scale != 1:
-        # Names and goals speak of full size; a reader must see that this is not it.
+        # Names and goals refer to full size; readers must see that this is not it.
         tables = [
             replace(table, title=f"{table.title} (at scale {scale:g})")
             for table in tables

@@ -1,4 +1,4 @@
-"""`python -m evermat.bench SUITE`, for where the `evermat` command is not at hand."""
+"""`python -m evermat.bench SUITE`, where the `evermat` command is not installed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The suite `aggregates`: groups, parts lists, shortest paths and company control.
 
-Materialising is deriving everything again from facts that are loaded. Beside it stand a
-`GROUP BY` of DuckDB, on the same Arrow table, and Dijkstra's algorithm with a binary
-heap in Numba. Updates are compared with materialising again, in the same process.
+Materialising means deriving everything again from loaded facts. It is compared with
+`GROUP BY` in DuckDB on the same Arrow table, and with Dijkstra's algorithm with a
+binary heap in Numba. Updates are compared with rematerialisation in the same process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Heap = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 SMALL, LARGE = 20, 5
-"""How many updates of one fact, and of a thousand, are measured."""
+"""Number of measured updates of one fact, and of a thousand facts."""
 
 _LEVELS = 5
 
@@ -59,7 +59,7 @@ class Workload:
     """Rules and facts, and the predicate whose facts change.
 
     Attributes:
-        updates: how many facts each sort of update deletes and inserts.
+        updates: the number of facts that each kind of update deletes and inserts.
     """
 
     rules: str
@@ -70,7 +70,7 @@ class Workload:
 
 @dataclass(slots=True)
 class Figures:
-    """Seconds by workload and step, each as passed and as processor time."""
+    """Times by workload and step, each as elapsed and as processor time."""
 
     facts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def groups(scale: float) -> Workload:
 
 
 def parts(scale: float) -> Workload:
-    """A parts list of five levels: what a part costs is a sum of products."""
+    """A parts list of five levels: the cost of a part is a sum of products."""
     size = max(100, round(1_000_000 * scale) // _LEVELS)
     chance = np.random.default_rng(2)
     count = max(10, size // 5)
@@ -121,7 +121,7 @@ def paths(scale: float) -> Workload:
 
 
 def control(scale: float) -> Workload:
-    """200 k companies and 600 k shares; few companies hold most of them."""
+    """200 k companies and 600 k shares; few companies own most of them."""
     size = max(10, round(200_000 * scale))
     chance = np.random.default_rng(4)
     owners = (size * chance.random(3 * size) ** 3).astype(np.int64)
@@ -137,7 +137,7 @@ def _distinct(
     second: npt.NDArray[np.int64],
     value: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Rows with one value for each pair."""
+    """Return rows with one value for each pair."""
     table = pa.table([first, second, value], ["x", "y", "v"])
     found = table.group_by(["x", "y"], use_threads=False).aggregate([("v", "max")])
     return found.select(["x", "y", "v_max"])
@@ -178,7 +178,7 @@ def _measure(name: str, workload: Workload, options: Options, figures: Figures) 
             place += size
             out = _timed(partial(kb.delete, changing, rows))
             back = _timed(partial(kb.insert, changing, rows))
-            if number:  # the first ones make what is kept for the others
+            if number:  # the first ones fill caches for the others
                 times["out"].append(out)
                 times["in"].append(back)
         for way, found in times.items():
@@ -230,7 +230,7 @@ def _shortest_paths(table: pa.Table, repeat: int) -> tuple[float, float]:
 
 
 def _dijkstra() -> Callable[..., object]:
-    """Dijkstra's algorithm from node 0, compiled."""
+    """Return Dijkstra's algorithm from node 0, compiled."""
     from heapq import heappop, heappush  # noqa: PLC0415  only compiled
 
     from numba import njit  # noqa: PLC0415  takes long to import
@@ -255,7 +255,7 @@ def _dijkstra() -> Callable[..., object]:
 
 
 def tables(figures: Figures, options: Options) -> list[Table]:
-    """What was measured, a table for each workload."""
+    """Return the figures, a table for each workload."""
     del options
     found = []
     for name, steps in figures.seconds.items():

@@ -1,10 +1,11 @@
-"""Two runs of a suite: which figures became worse, and which differ by noise.
+"""Compares two runs of a suite: which figures became worse, beyond noise.
 
-Machines differ, and so do their moods: when all figures of a run are 1.4 times those of
-another, no one of them is news. The typical ratio of all figures is therefore taken out
-first, and a figure has changed if its own ratio lies further from that than four times
-the typical spread, and than a fifth. Where a figure was measured several times, the
-ranges must not meet either; where it was measured once, it must have changed by half.
+Machines differ, and vary over time: if all figures of a run are 1.4 times those of
+another, none of them is significant. The typical ratio of all figures is therefore
+factored out first, and a figure has changed if its own ratio deviates from that by more
+than four times the typical spread, and by more than a fifth. If a figure was measured
+several times, the ranges must not overlap either; if it was measured once, it must have
+changed by half.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LEAST = 1.2
-"""Changes below this factor are never told."""
+"""Changes below this factor are never reported."""
 SHORTEST = 0.0002
-"""Seconds below which a figure is mostly the price of looking at a clock."""
+"""Seconds below which a figure is dominated by the cost of reading a clock."""
 _ONCE = 1.5
-"""The least change of what was measured once."""
+"""Smallest significant change of a figure that was measured once."""
 _SPREADS = 4.0
 _TO_DEVIATION = 1.4826
-"""What makes the median distance from a median a standard deviation."""
+"""Factor from the median absolute deviation to the standard deviation."""
 
 _NAMING = ("suite", "case", "workload", "system", "algorithm", "way", "update", "row")
-"""Fields that tell what a record is about, beside those with numbers in them."""
+"""Fields that identify a record, besides those with numbers in them."""
 _ALSO = ("scale", "count", "factor", "event", "step", "modules", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A time, and the least and the most that it was."""
+    """A time, with its minimum and maximum."""
 
     seconds: float
     least: float
@@ -45,14 +46,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What became of the figures that both runs have.
+    """Changes of the figures that both runs have.
 
     Attributes:
-        machine: the typical ratio, of the second to the first.
-        spread: how far ratios are from that, as a factor.
-        slower, faster: names with ratio, worst first.
+        machine: the typical ratio, of the second run to the first.
+        spread: the deviation of ratios from that, as a factor.
+        slower, faster: names with ratios, worst first.
         missing, new: names that only one run has.
-        same: how many figures differ by noise.
+        same: the number of figures that differ by noise.
     """
 
     machine: float
@@ -65,7 +66,7 @@ class Comparison:
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> Comparison:
-    """Compare the figures of two files that `--json` wrote.
+    """Compare the figures of two files written with `--json`.
 
     Raises:
         ValueError: they have no figures in common.
@@ -106,20 +107,20 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> Comparison:
 
 
 def _least(one: Figure, other: Figure) -> float:
-    """How far a figure must have changed, as a logarithm."""
+    """Return the smallest significant change of a figure, as a logarithm."""
     is_single = one.least == one.most or other.least == other.most
     return log(_ONCE if is_single else LEAST)
 
 
 def _are_apart(one: Figure, other: Figure, machine: float, is_slower: bool) -> bool:  # noqa: FBT001  a direction
-    """Whether the ranges do not meet, the machine being taken out."""
+    """Return whether the ranges do not overlap, corrected for the machine."""
     if is_slower:
         return other.least > one.most * machine
     return other.most < one.least * machine
 
 
 def figures_of(content: Any) -> Iterator[tuple[str, Figure]]:  # noqa: ANN401  JSON
-    """All times in what a suite wrote, with names that say what they are."""
+    """Yield all times in the output of a suite, with descriptive names."""
     gathered: dict[str, list[Figure]] = {}
     for name, figure in _walk(content, ()):
         gathered.setdefault(name, []).append(figure)
@@ -151,7 +152,7 @@ def _walk(content: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Figure]]: 
 def _own_figures(
     content: Mapping[str, Any], path: tuple[str, ...]
 ) -> Iterator[tuple[str, Figure]]:
-    """The times of one record: one, or one for each step."""
+    """Yield the times of one record: one, or one for each step."""
     seconds = content.get("seconds")
     if isinstance(seconds, int | float):
         least, most = content.get("best", seconds), content.get("worst", seconds)
@@ -164,7 +165,7 @@ def _own_figures(
 
 def _is_name(content: Mapping[str, Any], name: str) -> bool:
     if name == "algorithm" and "way" in content:
-        return False  # what was chosen, which may be another one next time
+        return False  # the chosen algorithm may differ between runs
     return isinstance(content.get(name), str | int | float)
 
 
@@ -172,7 +173,7 @@ _HOLDERS = frozenset({"rows", "tables", "workloads", "steps"})
 
 
 def _key(name: str) -> tuple[str, ...]:
-    """Keys that only hold records are no part of a name."""
+    """Return a part of a name; keys that only contain records are skipped."""
     return () if name in _HOLDERS else (name,)
 
 
@@ -180,7 +181,7 @@ def _key(name: str) -> tuple[str, ...]:
 
 
 def tables(found: Comparison) -> list[Table]:
-    """What a comparison says."""
+    """Return a comparison as tables."""
     rows = [
         (
             name,

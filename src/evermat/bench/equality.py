@@ -1,10 +1,10 @@
-"""The suite `equality`: rewriting against axioms, maintenance against starting again.
+"""The suite `equality`: rewriting against axioms, maintenance against rematerialising.
 
-Each workload is generated, loaded and updated in this process, after a tiny sibling of
-it has been run once. Times are those of the processor, and the least where something is
-measured several times: other work on the machine, and on its host, only adds to them.
-The columns of times are the four ways of the paper's Table 1, and `auto`; where the
-axioms would take too long, they are left out. What takes long is measured once.
+Each workload is generated, loaded and updated in this process, after a tiny sibling has
+been run once. Times are processor times, and the minimum of repeated measurements,
+because other work on the machine and on its host can only add to them. The columns of
+times are the four ways of the paper's Table 1, and `auto`; the axioms are left out
+where they would take too long. Slow steps are measured once.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ _WARM = 0.01
 _LONG = 5.0
 """Seconds of loading after which it is not repeated."""
 _SAMPLES = 9
-"""Facts are drawn so often: some put cliques in doubt, and others do not."""
+"""Number of samples of facts: some affect cliques, and others do not."""
 _WARM_UPS = 6
 _ROUNDS = 5
-"""What does not take long is measured on this many knowledge bases in turn:
-other work on the machine comes and goes."""
+"""Number of knowledge bases on which short steps are measured in turn, because other
+work on the machine varies.
+"""
 _SHORT = 1.0
-"""Seconds of loading that are not long."""
+"""Seconds of loading up to which steps count as short."""
 _ThereAndBack = tuple[list[float], list[float]]
 _WAYS: tuple[tuple[Equality, str], ...] = (
     ("rewrite", "bf"),
@@ -68,11 +69,11 @@ class Workload:
     """A problem and the updates to measure on it.
 
     Attributes:
-        name: how it is called on the command line.
-        title: what it is, for tables.
+        name: its name on the command line.
+        title: its title in tables.
         make: the generator, from a scale.
-        updates: how many facts to delete, and the predicate to take them from.
-        axioms: the largest scale at which the axioms are tried, too.
+        updates: the numbers of facts to delete, and the predicate to take them from.
+        axioms: the largest scale at which the axioms are measured, too.
     """
 
     name: str
@@ -128,13 +129,13 @@ NAMES = tuple(workload.name for workload in WORKLOADS)
 
 @dataclass(slots=True)
 class Found:
-    """What was measured on all workloads, by name."""
+    """The figures of all workloads, by name."""
 
     workloads: dict[str, Measured] = field(default_factory=dict)
 
 
 def run(options: Options) -> Found:
-    """Measure all workloads that are wanted."""
+    """Measure all selected workloads."""
     found = Found()
     for workload in WORKLOADS:
         if options.wants(workload.name):
@@ -154,8 +155,8 @@ def _measure(
     if options.scale <= workload.axioms:
         modes.append("axioms")
     times: dict[Equality, list[float]] = {mode: [] for mode in modes}
-    # In turn, because the first loads of a process wait for memory, and later ones for
-    # what the former leave behind.
+    # In turn, because the first loads of a process wait for memory, and later ones are
+    # affected by earlier ones.
     for _ in range(repeat):
         for mode in modes:
             if sum(times[mode]) < _LONG:
@@ -178,16 +179,16 @@ def _measure(
 
 
 def _average(seconds: Iterable[Sequence[float]]) -> float:
-    """The mean over samples of the least over rounds."""
+    """Return the mean over samples of the minimum over rounds."""
     return fmean(map(min, zip(*seconds, strict=True)))
 
 
 @dataclass(slots=True)
 class _Round:
-    """What one knowledge base has shown.
+    """The measurements of one knowledge base.
 
     Attributes:
-        facts: how many it has.
+        facts: its number of facts.
         materialise: seconds to materialise them, several times.
         updates: seconds to delete and to insert facts, for each sample, by the number
             of facts and by algorithm.
@@ -211,7 +212,7 @@ def _measure_once(workload: Workload, problem: Problem, mode: Equality) -> _Roun
 
 
 def _load(problem: Problem, mode: Equality) -> tuple[float, KnowledgeBase]:
-    """Seconds to read and to materialise all facts, and what they are in then."""
+    """Load and materialise all facts; return the seconds and the knowledge base."""
     base = KnowledgeBase(problem.rules, equality=mode, counters=False)
     gc.collect()
     start = process_time()
@@ -227,7 +228,7 @@ def _measure_updates(
     found: _Round,
 ) -> None:
     for count, only in workload.updates:
-        # Drawing a sample passes over all facts, and leaves nothing in the caches.
+        # Drawing a sample scans all facts, and evicts everything from the caches.
         samples = [
             sample(problem, count, seed=seed, only=only)
             for seed in range(_WARM_UPS + _SAMPLES)
@@ -243,15 +244,15 @@ def _measure_updates(
 def _there_and_back(
     base: KnowledgeBase, samples: Sequence[Mapping[str, pa.Table]], algorithm: str
 ) -> _ThereAndBack:
-    """Seconds to delete and to insert the facts of each sample that counts.
+    """Return the seconds to delete and to insert the facts of each measured sample.
 
-    The first times make what others reuse, so they are not among those that count: code
-    is loaded, and the first clique that falls apart has names indexed.
+    The first samples are not measured, because they fill caches: code is loaded, and
+    the first clique that is split has its names indexed.
     """
     other = "bf" if algorithm == "remat" else algorithm
     count = len(samples) - _WARM_UPS
     if algorithm == "remat":
-        # From scratch costs the same each time; more samples would only take longer.
+        # Rematerialising costs the same each time; more samples would only take longer.
         samples, count = samples[:2], 2
     there, back = [], []
     gc.collect()
@@ -272,7 +273,7 @@ def _there_and_back(
 
 
 def tables(found: Found, options: Options) -> list[Table]:
-    """The figures as tables."""
+    """Return the figures as tables."""
     del options
     titles = {workload.name: workload.title for workload in WORKLOADS}
     loading = tuple(
@@ -325,10 +326,10 @@ def tables(found: Found, options: Options) -> list[Table]:
 
 # ---------------------------------------------------------------------- equality goals
 
-# What equality has to reach, worked out from the figures of a run.
+# Goals of equality, computed from the figures of a run.
 #
-# Each goal is a ratio of two measured times, a time or a speed, with the limit it must
-# keep. A goal whose workload was not run has no figure.
+# Each goal is a ratio of two measured times, a time or a speed, with its limit. A goal
+# whose workload was not run has no figure.
 
 
 Line = tuple[str, str, str, str]
@@ -336,7 +337,7 @@ Line = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class Measured:
-    """What was measured on one workload.
+    """The figures of one workload.
 
     Attributes:
         explicit, facts: sizes; the latter in representatives.
@@ -355,7 +356,7 @@ class Measured:
 
 
 def goal_table(found: Mapping[str, Measured]) -> Table:
-    """All goals with what was measured."""
+    """Return all goals with their figures."""
     lines: list[Line] = []
     if UNIVERSITIES in found:
         lines += _universities(found[UNIVERSITIES])

@@ -1,16 +1,16 @@
-"""Workloads as files for others: facts, rules, updates, and the answers to have.
+"""Exports workloads as files for other systems: facts, rules, updates, answers.
 
 A workload is a folder:
 
     program.dl              the rules
     facts/PREDICATE.csv     the explicit facts; triples as N-Triples
-    updates/01/delete/…     what the first update deletes; others have `insert/`
-    answers.json            for each step the facts of each predicate: how many, and
+    updates/01/delete/…     the deletions of the first update; others have `insert/`
+    answers.json            for each step and predicate, the number of facts, and
                             a digest
 
-`evermat bench run --program program.dl --facts facts --updates updates` goes through
-it. A digest is the SHA-256 of the sorted lines of a predicate, each with its end; a
-line has the values of a fact as plain text, with tabs between them.
+`evermat bench run --program program.dl --facts facts --updates updates` runs it. A
+digest is the SHA-256 of the sorted lines of a predicate, including line ends; a line
+has the values of a fact as plain text, separated by tabs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from evermat.bench.generators.problem import Problem
 
 SHARES = (0.0, 0.001, 0.01, 0.1)
-"""Of the facts so many are deleted, and inserted again: one, and then more."""
+"""Shares of the facts that are deleted, and inserted again: one fact, and then more."""
 
 
 def export(folder: Path, *, scale: float, only: Iterable[str] = ()) -> list[Path]:
-    """Write workloads into folders; returns these.
+    """Write workloads into folders; return these.
 
     Raises:
-        ValueError: no such workload.
+        ValueError: there is no such workload.
     """
     names = tuple(only) or tuple(WORKLOADS)
     for name in names:
@@ -90,7 +90,7 @@ def write_tables(tables: Mapping[str, pa.Table], folder: Path) -> None:
 
 
 def answers(base: KnowledgeBase) -> dict[str, dict[str, object]]:
-    """How many facts each predicate has, and their digest."""
+    """Return the number of facts of each predicate, and their digest."""
     found: dict[str, dict[str, object]] = {}
     for predicate in base.predicates:
         lines = sorted("\t".join(map(str, row)) + "\n" for row in base.facts(predicate))

@@ -1,12 +1,12 @@
-"""The suite `maintain`: every algorithm on every update, with `remat` as the unit.
+"""The suite `maintain`: every algorithm on every update, in units of `remat`.
 
 Each algorithm runs in a process of its own: it materialises, then deletes a sample of
-facts and puts it back, several times. All algorithms get the same samples, and must
-report the same numbers of facts that left and came.
+facts and inserts it again, several times. All algorithms get the same samples, and must
+report the same numbers of removed and added facts.
 
-Processes differ by more than the algorithms that are compared: where memory comes to
-lie, what else the machine does. So algorithms that come near the best one, and the unit
-of comparison, are measured in several processes, taking turns, and the median counts.
+Processes differ by more than the compared algorithms, in the placement of memory and in
+other work on the machine. So algorithms that are close to the best one, and the unit of
+comparison, are measured in several processes in turn, and the median counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGE = ("universities", "sspe", "dag-nonlinear", "points-to")
 """Workloads of which large parts are deleted."""
 
 SHARES = (2, 25, 50)
-"""How large the parts are, in percent."""
+"""The sizes of the parts, in percent."""
 
 REMAT = "remat"
 AUTO = "auto"
@@ -46,7 +46,7 @@ ALGORITHMS = (REMAT, "counting", "fp", "dred", "dred-c", "bf", "bf-c", AUTO)
 
 AUTO_LIMIT = 1.25
 REMAT_SAMPLES = 3
-"""From scratch costs the same each time; more samples would only take longer."""
+"""Rematerialising costs the same each time; more samples would only take longer."""
 
 NEAR = 1.5
 """Algorithms that took at most this many times the best time are measured again."""
@@ -60,14 +60,14 @@ class Case:
     """A kind of update on a workload.
 
     Attributes:
-        name: how it is called on the command line.
-        title: what it is, for tables.
+        name: its name on the command line.
+        title: its title in tables.
         workload: a name of `evermat.bench.workloads`.
-        scale: of the workload.
-        update: `count` or `share` of the facts to sample, how many `samples`, and
-            perhaps the `only` predicate to take them from; or `rows`, the predicate
-            whose second half is meant, `samples` times.
-        is_typical: whether the middle sample counts instead of the mean.
+        scale: the scale of the workload.
+        update: `count` or `share` of the facts to sample, the number of `samples`, and
+            optionally the `only` predicate to take them from; or `rows`, the predicate
+            whose second half is deleted, `samples` times.
+        is_typical: whether the median of the samples counts instead of the mean.
     """
 
     name: str
@@ -144,10 +144,10 @@ CASES = (
 
 
 COUNTERS = "counters"
-"""The name of the measurement of what counting costs."""
+"""The name of the measurement of the cost of counters."""
 
 NAMES = (*(case.name for case in CASES), COUNTERS)
-"""What can be asked for on the command line."""
+"""All names that are accepted on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +168,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All rows of a run, and where algorithms did not agree.
+    """All rows of a run, and disagreements between algorithms.
 
     Attributes:
-        counters: for each workload, what counting costs when materialising: the time
-            with counters in units of the time without.
+        counters: the cost of counters for each workload: the time to materialise with
+            counters in units of the time without.
     """
 
     rows: tuple[Row, ...]
@@ -180,7 +180,7 @@ class Results:
     counters: dict[str, float] = field(default_factory=dict)
 
     def of(self, case: str) -> dict[str, Row]:
-        """The rows of a case by algorithm."""
+        """Return the rows of a case by algorithm."""
         return {row.algorithm: row for row in self.rows if row.case == case}
 
 
@@ -201,7 +201,7 @@ def run(options: Options) -> Results:
 
 
 def _measure_counters(options: Options) -> dict[str, float]:
-    """What counting derivations costs at materialisation, by workload."""
+    """Measure the cost of counting derivations at materialisation, by workload."""
     found = {}
     for workload in COUNTED:
         times: dict[bool, list[float]] = {True: [], False: []}
@@ -224,7 +224,7 @@ def _seconds(
 
 
 def _measure_case(case: Case, options: Options) -> dict[str, list[Measured]]:
-    """What each algorithm did, in one process or more."""
+    """Measure each algorithm, in one process or more."""
     measured: dict[str, list[Measured]] = {name: [] for name in ALGORITHMS}
     with prepared(case.workload, case.scale * options.scale) as folders:
         for turn in range(options.repeat):
@@ -252,7 +252,7 @@ def _measure(
 
 
 def _near_the_best(case: Case, measured: Mapping[str, list[Measured]]) -> list[str]:
-    """Algorithms that may be the best ones in some step, and the unit."""
+    """Return the algorithms that may be the best in some step, and the unit."""
     near = {REMAT, AUTO}
     for step in STEPS:
         times = {
@@ -267,7 +267,7 @@ def _near_the_best(case: Case, measured: Mapping[str, list[Measured]]) -> list[s
 
 
 def _time(case: Case, measured: Iterable[Measured], step: str) -> float | None:
-    """Seconds for a step: the median over processes."""
+    """Return the seconds for a step: the median over processes."""
     times = [_typical(case, each.of("updated"), step) for each in measured]
     known = [time for time in times if time is not None]
     return median(known) if known else None
@@ -316,7 +316,7 @@ def _row(
 
 
 def _worst(processes: list[Measured]) -> Measured:
-    """The process that did not come to its end, if there is one, or else the first."""
+    """Return a process that did not finish, if there is one, or else the first."""
     failed = [each for each in processes if each.status is not Status.DONE]
     return (failed or processes)[0]
 
@@ -324,7 +324,7 @@ def _worst(processes: list[Measured]) -> Measured:
 def find_disagreements(
     case: Case, measured: Mapping[str, Iterable[Measured]]
 ) -> Iterable[str]:
-    """Samples for which two algorithms report different changes."""
+    """Yield samples for which two algorithms report different changes."""
     seen: dict[tuple[int, str], tuple[int, int]] = {}
     records = (
         (algorithm, record)
@@ -347,7 +347,7 @@ def find_disagreements(
 
 
 def tables(results: Results, options: Options) -> list[Table]:
-    """The results in the form in which they are read."""
+    """Return the results as tables."""
     times = {
         (row.case, row.algorithm, step): seconds
         for row in results.rows
@@ -402,30 +402,30 @@ def _line(case: Case, rows: Mapping[str, Row], step: str) -> tuple[str, ...]:
 
 
 def _counts(row: Row) -> bool:
-    """Whether a row has both times: samples of a stopped run are not all of them."""
+    """Return whether a row has both times: a stopped run lacks samples."""
     return row.status == Status.DONE and all(step in row.seconds for step in STEPS)
 
 
 # ---------------------------------------------------------------------- maintain goals
 
-# What maintenance has to reach, worked out from the figures of a run.
+# Goals of maintenance, computed from the figures of a run.
 #
-# Each goal is a ratio of two measured times, or a time, with the limit it must keep. A
-# goal whose cases were not run, or did not end in time, has no figure.
+# Each goal is a ratio of two measured times, or a time, with its limit. A goal whose
+# cases were not run, or did not finish in time, has no figure.
 
 
 Times = dict[tuple[str, str, str], float]
-"""Seconds by case, algorithm and step, of the measurements that came to their end."""
+"""Seconds by case, algorithm and step, of the measurements that finished."""
 
 Line = tuple[str, str, str, str]
 
 
 def goal_table(times: Times, counters: Mapping[str, float]) -> Table:
-    """All goals with what was measured.
+    """Return all goals with their figures.
 
     Args:
-        times: of updates.
-        counters: what counting costs at materialisation, by workload.
+        times: the times of updates.
+        counters: the cost of counters at materialisation, by workload.
     """
     lines = [
         *_example_1(times),
@@ -501,7 +501,7 @@ def _large_cases() -> Iterator[str]:
 
 
 def _worst_case(times: Times, cases: Iterable[str], unit: str) -> float | None:
-    """The largest ratio of `auto` to another algorithm, when deleting."""
+    """Return the largest ratio of `auto` to another algorithm, for deletions."""
     ratios = [_ratio(times, (case, "auto"), (case, unit), "delete") for case in cases]
     return max((ratio for ratio in ratios if ratio is not None), default=None)
 

@@ -1,10 +1,10 @@
 """The suite `materialise`: from explicit facts to all facts, against peers.
 
-For each workload: with counters and without them, some workloads at a quarter, half and
-the full size, to see how time grows with the number of rule instances, and clingo and
-DuckDB on the same facts; then what it costs to start.
+Each workload is run with counters and without them; some workloads at a quarter, half
+and the full size, to see how time grows with the number of rule instances; and clingo
+and DuckDB on the same facts. The cost of starting up is measured last.
 
-What is compared with each other is measured in several processes, taking turns.
+Compared systems are measured in several processes in turn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WITH_COUNTERS = "evermat"
 WITHOUT_COUNTERS = "evermat without counters"
 
 PROCESSES = 3
-"""Where memory comes to lie makes processes differ; those to be compared take turns."""
+"""Processes differ in the placement of memory; compared systems take turns."""
 
 GROWTH_SCALES = (0.25, 0.5, 1.0)
 GROWTH_TOLERANCE = 1.2
@@ -68,8 +68,8 @@ kb.query("reach(?x, 'c')").to_list()
 class Row:
     """One system on one workload at one scale.
 
-    Times are medians over processes, each the median of what was repeated there; the
-    peak of memory is the largest one.
+    Times are medians over processes, each the median of the repetitions there; the peak
+    of memory is the largest one.
     """
 
     workload: str
@@ -89,14 +89,14 @@ class Row:
 
     @property
     def total(self) -> float | None:
-        """Reading and compiling rules, loading facts and materialising."""
+        """The time to read and compile rules, load facts and materialise."""
         parts = (self.rule_seconds, self.load_seconds, self.seconds)
         return None if self.seconds is None else sum(part or 0.0 for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What it costs to import the package and to run the README's example."""
+    """The time to import the package and to run the README's example."""
 
     import_seconds: float | None
     example_seconds: float | None
@@ -104,13 +104,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All rows of a run, and the start."""
+    """All rows of a run, and the start-up times."""
 
     rows: tuple[Row, ...]
     start: Start
 
     def find(self, workload: str, scale: float, system: str) -> Row | None:
-        """A row by what it is about."""
+        """Return the row of a system, or None."""
         for row in self.rows:
             if (row.workload, row.scale, row.system) == (workload, scale, system):
                 return row
@@ -178,7 +178,7 @@ def _row(
     processes: list[Measured],
     options: Options,
 ) -> Row:
-    # A run that was stopped after its first sample has a figure all the same.
+    # A run that was stopped after its first sample still has a figure.
     records = [found for one in processes if (found := one.of("materialised"))]
     firsts = [first for first, *_ in records]
     any_first = firsts[0] if firsts else {}
@@ -214,7 +214,7 @@ def _measure_start(options: Options) -> Start:
 
 
 def _script_seconds(script: str, options: Options) -> float | None:
-    # The first process may find nothing in the caches of the file system.
+    # The first process may find nothing in the file system's caches.
     runs = [
         script_seconds(script, time_limit=options.time_limit)
         for _ in range(options.repeat + 1)
@@ -227,7 +227,7 @@ def _script_seconds(script: str, options: Options) -> float | None:
 
 
 def tables(results: Results, options: Options) -> list[Table]:
-    """The results in the form in which they are read."""
+    """Return the results as tables."""
     return [
         _main_table(results, options),
         _peer_table(results, options),
@@ -351,7 +351,7 @@ def _growth_table(results: Results, options: Options) -> Table:
 
 
 def _growth(row: Row, first: Row) -> tuple[float | None, float | None]:
-    """The factors by which time and rule instances have grown."""
+    """Return the factors by which time and rule instances have grown."""
     return (
         _quotient(row.seconds, first.seconds),
         _quotient(row.instances, first.instances),

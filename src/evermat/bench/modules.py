@@ -1,10 +1,10 @@
 """The suite `modules`: closures as modules, and the same rules without them.
 
-Each workload is run with modules and without, in processes of their own, on the same
-data and the same updates: at full size, or where that would take hours without modules,
-at a smaller one as well. What is materialised is also read, and so is what changed: a
-closure that is only held must give out its facts, too. Updates are compared with
-materialising twice, once before anything is read and once with all that is read.
+Each workload is run with modules and without, in separate processes, on the same data
+and the same updates: at full size, or where that would take hours without modules, at a
+smaller one as well. Materialised facts and changes are also read, because lazy closures
+must return their facts, too. Updates are compared with two materialisations, one before
+anything is read and one including all reads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SMALL_SAMPLES = 10
 SLOW_SAMPLES = 2
-"""Small updates without modules: they are slow, and much alike."""
+"""Number of small updates without modules, which are slow and similar."""
 UPDATES = ("small deletion", "small insertion", "large deletion")
 STEPS = (
     "materialise",
@@ -62,17 +62,17 @@ class Workload:
     """A problem with closures.
 
     Attributes:
-        name: how it is called on the command line.
-        title: what it is, for tables.
+        name: its name on the command line.
+        title: its title in tables.
         make: the generator, from a scale.
         closure: the predicate that is read.
         source: the predicate that facts are deleted from.
-        small: how many facts a small update has.
-        goals: for each step, seconds, or times the materialisation (`"0.5×"`).
-        gains: for each step, how many times faster than without modules.
-        without: the scale at which the rules are also run without modules: 1 where
-            they end in minutes, 0 for not at all.
-        reader: a rule that reads the closure, so that it has to be written out.
+        small: the number of facts in a small update.
+        goals: for each step, seconds, or multiples of the materialisation (`"0.5×"`).
+        gains: for each step, the required speed-up over running without modules.
+        without: the scale at which the rules are also run without modules: 1 if they
+            finish in minutes, 0 for not at all.
+        reader: a rule that reads the closure, so that it is not lazy.
     """
 
     name: str
@@ -253,7 +253,7 @@ class Figures:
 
 
 def run(options: Options) -> Figures:
-    """Measure all workloads that are wanted."""
+    """Measure all selected workloads."""
     rows = []
     for workload in WORKLOADS:
         if not options.wants(workload.name):
@@ -287,7 +287,7 @@ def _row(workload: Workload, scale: float, measured: Measured, *, modules: bool)
     for record in measured.of("step"):
         times.setdefault(record["step"], []).append(record["seconds"])
     sizes: dict[str, Any] = next(iter(measured.of("sizes")), {})
-    # The first of single facts has the graph made that all others use.
+    # The first update of a single fact builds the graph that all others use.
     average = median if workload.small == 1 else fmean
     seconds = {step: average(values) for step, values in times.items()}
     status = measured.status.value
@@ -308,7 +308,7 @@ def _row(workload: Workload, scale: float, measured: Measured, *, modules: bool)
 
 
 def tables(figures: Figures, options: Options) -> list[Table]:
-    """All times, and how they stand to the goals."""
+    """Return all times, and the goals."""
     return [_times(figures, options), _goals(figures)]
 
 
@@ -382,7 +382,7 @@ def _goal(
 
 
 def _sum(row: Row, steps: list[str]) -> float | None:
-    """The seconds of several steps, None if one was not measured."""
+    """Return the seconds of several steps, None if one was not measured."""
     known = [row.seconds[step] for step in steps if step in row.seconds]
     return sum(known) if len(known) == len(steps) else None
 
@@ -410,7 +410,7 @@ def _workload(name: str) -> Workload:
 
 # ------------------------------------------------------------------------- module task
 
-# What a measuring process of the suite `modules` does.
+# The task of a measuring process of the suite `modules`.
 
 
 _WARM_SCALE = 0.0005
@@ -458,7 +458,7 @@ def _run(
 
 
 class _Clock:
-    """Tells how long steps take."""
+    """Measures steps."""
 
     def __init__(self, tell: Callable[..., None]) -> None:
         self._tell = tell

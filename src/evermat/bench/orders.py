@@ -1,7 +1,8 @@
-"""Whole jobs, as people schedule them: start, open, work, commit, publish.
+"""Whole jobs, as users schedule them: start, open, work, commit, publish.
 
-The shop of `generators.orders` as a pipeline, beside the careful loop that rebuilds
-everything. Processor time of all processes of a job; what is published is compared.
+The shop of `generators.orders` as a pipeline, compared with a careful loop that
+rebuilds everything. Figures are the processor time of all processes of a job; published
+files are compared.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def measure_jobs(options: Options) -> list[Record]:
 
 
 class _Shop:
-    """The files of a shop, and what was measured."""
+    """The files of a shop, and the figures."""
 
     def __init__(self, folder: Path, options: Options) -> None:
         self.folder = folder
@@ -81,7 +82,7 @@ class _Shop:
         self.job(f"{place} {command}", "-m", "evermat", "pipeline", command, str(file))
 
     def job(self, name: str, *arguments: str) -> None:
-        """Run a job with our own Python."""
+        """Run a job with the current Python."""
         say(f"spark: orders: {name}")
         job = run_job([sys.executable, *arguments], time_limit=self._limit)
         if job.reason:
@@ -97,7 +98,7 @@ class _Shop:
         )
 
     def compare(self, name: str, *, loops: bool) -> None:
-        """See that the loop has published the same."""
+        """Check that the loop has published the same rows."""
         if loops and not any(record["reason"] for record in self.records):
             for each in OUTPUTS:
                 ours, theirs = (
@@ -115,7 +116,7 @@ def _rows(place: Path) -> list[dict[str, object]]:
 
 
 def jobs_table(records: list[Record]) -> Table:
-    """All jobs with their processor time, and the goals."""
+    """Return all jobs with their processor time, and the goals."""
     found = {record["step"]: record for record in records if not record["reason"]}
     rows = []
     for record in records:

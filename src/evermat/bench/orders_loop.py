@@ -1,9 +1,9 @@
-"""The shop's recalls as one writes them by hand: the baseline of the jobs in `orders`.
+"""The shop's recalls written by hand: the baseline of the jobs in `orders`.
 
-A careful data engineer would do this: seminaive loops over data frames, adaptive
-execution on, each round's new rows written down and looked at once, the plan of known
-rows cut every few rounds, anti-joins for what does not hold. Everything from scratch,
-each time.
+A careful data engineer would write seminaive loops over data frames with adaptive
+execution, in which each round's new rows are checkpointed and tested once, the plan of
+known rows is cut every few rounds, and negation is an anti-join. Everything is computed
+from scratch each time.
 
 usage: python -m evermat.bench.orders_loop FOLDER [DAY]
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CUT = 3
-"""Plans are cut after so many rounds."""
+"""Number of rounds after which plans are cut."""
 MASTER, MEMORY = "local[2]", "3g"
 
 
 def main(folder: Path, *, day: bool) -> None:
-    """Read the tables, derive everything, and write what is published."""
+    """Read the tables, derive everything, and write the outputs."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  slow, and optional
 
     spark = (
@@ -41,7 +41,7 @@ def main(folder: Path, *, day: bool) -> None:
 
 
 def recalls(spark: SparkSession, folder: Path, *, day: bool) -> None:
-    """The rules of `generators.orders`, one after the other."""
+    """Evaluate the rules of `generators.orders`, one after the other."""
 
     def table(name: str, *columns: str) -> DataFrame:
         return spark.read.parquet(f"{folder}/data/{name}.parquet").toDF(*columns)
@@ -75,7 +75,7 @@ def recalls(spark: SparkSession, folder: Path, *, day: bool) -> None:
 
 
 def closed(edges: DataFrame) -> DataFrame:
-    """The transitive closure of edges `from`, `to`."""
+    """Return the transitive closure of edges `from`, `to`."""
     edges = edges.distinct().localCheckpoint()
     steps = edges.toDF("to", "next")
     known = delta = edges
@@ -83,7 +83,7 @@ def closed(edges: DataFrame) -> DataFrame:
     while not delta.isEmpty():
         found = delta.join(steps, "to").select("from", "next").toDF("from", "to")
         new = found.distinct().join(known, ["from", "to"], "left_anti")
-        delta = new.localCheckpoint()  # or plans would double with each round
+        delta = new.localCheckpoint()  # otherwise plans would double with each round
         known = known.union(delta)
         rounds += 1
         if rounds % _CUT == 0:

@@ -1,8 +1,8 @@
-"""Every algorithm on a program, facts and updates of one's own.
+"""Measures every algorithm on a user's own program, facts and updates.
 
-Each way has a knowledge base of its own, which goes through all updates in order. All
-must end each of them with the same numbers of facts; where they do not, that is told.
-Times are those of the processor.
+Each way has a knowledge base of its own, which applies all updates in order. All must
+have the same numbers of facts after each of them; disagreements are reported. Times are
+processor times.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OwnUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one update was in one way.
+    """One update in one way.
 
     Attributes:
         ending: why there is no time, or nothing.
@@ -66,12 +66,12 @@ class Step:
 
 @dataclass(slots=True)
 class Found:
-    """All that was measured.
+    """All figures.
 
     Attributes:
-        loading: for each way seconds to load, facts and bytes.
+        loading: for each way the seconds to load, facts and bytes.
         steps: the updates.
-        disagreements: updates after which two ways have other numbers of facts.
+        disagreements: updates after which two ways have different numbers of facts.
     """
 
     loading: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -87,14 +87,14 @@ def measure_own(
     ways: Iterable[str] = WAYS,
     time_limit: float = 300.0,
 ) -> Found:
-    """Go through the updates in every way.
+    """Apply the updates in every way.
 
     Args:
         rules: the program.
-        facts: what is loaded, by predicate.
-        updates: what changes then, in order.
+        facts: the facts to load, by predicate.
+        updates: the changes after that, in order.
         ways: some of `WAYS`.
-        time_limit: seconds for one update; a way that needs more is given up.
+        time_limit: seconds for one update; a way that needs more is abandoned.
 
     Raises:
         EvermatError: the program or its facts are not valid.
@@ -210,7 +210,7 @@ _LAZY = (
 
 
 def tables(found: Found) -> list[Table]:
-    """What was measured, in tables."""
+    """Return the figures as tables."""
     ways = list(dict.fromkeys(step.way for step in found.steps))
     ways = ways or list(found.loading)
     loading = [

@@ -1,6 +1,6 @@
-"""One page with plots of what suites measured: it needs nothing but a browser.
+"""A self-contained page with plots of the figures of suites.
 
-Every plot has the numbers below it, folded away.
+Every plot has its numbers below it, folded away.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot with its heading, what it says, and its numbers.
+    """A plot with its heading, its description, and its numbers.
 
     Attributes:
-        numbers: rows of texts, the first of which is the heading.
+        numbers: rows of strings, the first of which is the heading.
     """
 
     title: str
@@ -34,10 +34,10 @@ class Plot:
 
 
 def page(contents: Sequence[Json]) -> str:
-    """A page about one or more files that `--json` wrote.
+    """Return a page about one or more files written with `--json`.
 
     Raises:
-        ValueError: a file is not from a suite that there are plots for.
+        ValueError: a file is from a suite without plots.
     """
     sections = []
     for content in contents:

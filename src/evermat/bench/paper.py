@@ -1,8 +1,8 @@
-"""The suite `paper`: the tables of the papers, row by row, beside the papers' figures.
+"""The suite `paper`: the tables of the papers, with the papers' figures.
 
-The data are look-alikes, and small: what compares with a paper is the ratio between
-algorithms, not a time. Where a ratio of ours lies on the other side of one than the
-paper's, a note says so, with the work that was done.
+The data are look-alikes, and small: figures to compare with a paper are ratios between
+algorithms, not times. Where Evermat's ratio and the paper's are on different sides of
+one, a note says so, with the work that was done.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Row:
     """One data set of the papers.
 
     Attributes:
-        name: what the papers call it.
+        name: its name in the papers.
         make: the look-alike, from a scale.
-        tables: the tables that it is a row of.
-        axioms: whether axioms of equality can be tried at this size.
+        tables: the tables in which it is a row.
+        axioms: whether axioms of equality are feasible at this size.
     """
 
     name: str
@@ -141,30 +141,30 @@ TITLES = {
     "rules": "rules",
     "examples": "examples",
 }
-"""What can be asked for on the command line, and how it is measured."""
+"""All names that are accepted on the command line, and how they are measured."""
 NAMES = (*TITLES, *(row.name for row in ROWS))
 
 
 def tiny(kind: str) -> Problem:
-    """What warms the code up for any row of a table."""
+    """Return a tiny problem that warms up the code for any row of a table."""
     problem = triples_with_rules(Shape(40, 20, 2, hubs=0.1), 300)
     return with_equal_names(problem, 5, 2) if kind == "equality" else problem
 
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured: for each table, the records of each row.
+    """The figures: for each table, the records of each row.
 
     Attributes:
-        tables: by the table's and the row's name.
-        endings: how rows ended that did not come to their end.
+        tables: the records by the table's and the row's name.
+        endings: the ends of rows that did not finish.
     """
 
     tables: dict[str, dict[str, list[Record]]] = field(default_factory=dict)
     endings: dict[str, str] = field(default_factory=dict)
 
     def of(self, table: str, row: str, event: str) -> dict[str, Record]:
-        """The records of one sort, by way."""
+        """Return the records of one event, by way."""
         records = self.tables.get(table, {}).get(row, [])
         return {
             record.get("way", ""): record
@@ -174,7 +174,7 @@ class Figures:
 
 
 def run(options: Options) -> Figures:
-    """Measure all rows that are wanted."""
+    """Measure all selected rows."""
     figures = Figures()
     for table, kind in TITLES.items():
         for row in ROWS:
@@ -206,7 +206,7 @@ def _ending(measured: Measured, options: Options) -> str:
 
 
 def tables(figures: Figures, options: Options) -> list[Table]:
-    """The papers' tables with both figures."""
+    """Return the papers' tables with both figures."""
     del options
     makers = (
         ("000-1", _small),
@@ -224,7 +224,7 @@ def tables(figures: Figures, options: Options) -> list[Table]:
 
 
 def _pair(ours: float | None, theirs: float | None) -> str:
-    """Our time, and the paper's in brackets."""
+    """Return Evermat's time, and the paper's in brackets."""
     mine = seconds_text(ours)
     return mine if theirs is None else f"{mine} ({theirs:,.4g} s)"
 
@@ -244,11 +244,11 @@ def _both(ours: float | None, theirs: float | None) -> str:
 
 
 _CLEAR = 1.25
-"""A ratio within this factor of one says that two algorithms are about as fast."""
+"""Two algorithms are about equally fast if their ratio is within this factor of one."""
 
 
 def contradicts(ours: float | None, theirs: float | None) -> bool:
-    """Whether one ratio says that something is slower, and the other faster."""
+    """Return whether one ratio means slower, and the other one faster."""
     if ours is None or theirs is None:
         return False
     return (ours > _CLEAR and theirs < 1) or (ours < 1 / _CLEAR and theirs > 1)
@@ -260,7 +260,7 @@ def _notes_on(
     paper: Mapping[str, float],
     pairs: Iterable[tuple[str, str]],
 ) -> Iterator[str]:
-    """A sentence for each ratio that contradicts the paper's."""
+    """Yield a sentence for each ratio that contradicts the paper's."""
     for above, below in pairs:
         if above not in found or below not in found:
             continue
@@ -314,7 +314,7 @@ REASONS: dict[tuple[str, str, str], str] = {
         "representatives."
     ),
 }
-"""Why a ratio is another one than in the paper, by row and ratio."""
+"""Explanations of ratios that differ from the paper's, by row and ratio."""
 
 
 def _reason(row: str, above: str, below: str) -> str:
@@ -527,7 +527,7 @@ def _equality(figures: Figures) -> list[Table]:
         papers = list(published.EQUALITY[known].items())
         for at, count in enumerate(counts):
             found = {r["way"]: r for r in deleted if r["count"] == count}
-            # The first is 100 facts in both; the others are parts of the equilibrium.
+            # The first is 100 facts in both; the others are shares of the equilibrium.
             label, figures_there = papers[min(at, len(papers) - 1) if at else 0]
             paper = dict(zip(ways, figures_there[1::2], strict=True))
             times = {way: time for way, time in paper.items() if time is not None}

@@ -1,8 +1,8 @@
-"""What a process does that measures one row of a paper's tables.
+"""The task of a process that measures one row of a paper's tables.
 
-Each way of the row has a knowledge base of its own, in turn, and what is known is told
-at once: a row that is stopped at its time limit keeps what it has. Times are those of
-the processor, as other work on the machine only adds to them.
+Each way of the row has a knowledge base of its own, in turn, and figures are reported
+immediately: a row that is stopped at its time limit keeps those it has. Times are
+processor times, as other work on the machine can only add to them.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Way:
     """An algorithm, and the settings that it is measured with.
 
     Attributes:
-        name: how records and tables call it.
-        algorithm: what updates are asked for.
-        settings: of the knowledge base.
+        name: its name in records and tables.
+        algorithm: the algorithm of its updates.
+        settings: the settings of the knowledge base.
     """
 
     name: str
@@ -57,7 +57,7 @@ COUNTING_WAYS = (
     Way("dred", "dred", PLAIN | {"counters": False}),
     Way("default", "auto", {"equality": "off"}),
 )
-"""As the paper has them: no counters for algorithms that have none, no modules."""
+"""As in the paper: no counters for algorithms that have none, no modules."""
 
 REMAT_WAYS = (
     Way("remat-0", "remat", PLAIN | {"counters": False}),
@@ -91,7 +91,7 @@ RULE_WAYS = (
 
 
 def loaded(problem: Problem, way: Way) -> tuple[KnowledgeBase, dict[str, Any]]:
-    """A knowledge base with all facts of a problem, and what loading took."""
+    """Return a knowledge base with all facts of a problem, and the cost of loading."""
     engine = make_engine("embedded")
     base = KnowledgeBase(problem.rules, engine=engine, **way.settings)
     gc.collect()
@@ -108,7 +108,7 @@ def loaded(problem: Problem, way: Way) -> tuple[KnowledgeBase, dict[str, Any]]:
 
 
 def timed(base: KnowledgeBase, algorithm: str, **change: Any) -> dict[str, Any]:  # noqa: ANN401  as `update` has it
-    """What one update took, and how many instances it matched."""
+    """Return the time of one update, and the number of instances it matched."""
     gc.collect()
     start = process_time()
     done: Change = base.update(**change, algorithm=algorithm)
@@ -124,7 +124,7 @@ def timed(base: KnowledgeBase, algorithm: str, **change: Any) -> dict[str, Any]:
 
 
 def mean_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The means of the numbers of some updates, and the least and greatest times."""
+    """Return the means of the numbers of some updates, and the range of times."""
     times = [record["seconds"] for record in records]
     return {
         **{
@@ -141,7 +141,7 @@ def mean_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def small_deletions(problem: Problem, task: Mapping[str, Any], tell: Tell) -> None:
-    """Delete samples of facts in every way, and put them back (000, Table 1)."""
+    """Delete samples of facts in every way, and insert them again (000, Table 1)."""
     tell("counted", **rule_counts(problem))
     samples = [sample(problem, task["count"], seed=n) for n in range(task["samples"])]
     for way in COUNTING_WAYS:
@@ -162,7 +162,7 @@ def _delete_and_restore(
 
 
 def rule_counts(problem: Problem) -> dict[str, int]:
-    """How many strata there are, rules of each sort, and modules for closures."""
+    """Return the numbers of strata, of rules of each kind, and of closure modules."""
     rules = KnowledgeBase(problem.rules, equality="off").rules
     book, _ = RuleBook().change(remove=(), add=rules)
     compiled = compile_book(book, find_modules)
@@ -184,11 +184,11 @@ def rule_counts(problem: Problem) -> dict[str, int]:
 
 _LEAST, _MOST = 0.005, 0.9
 _STEPS = 5
-"""Halvings of the range in which the equilibrium is looked for."""
+"""Number of halvings of the range in which the equilibrium is searched."""
 
 
 def large_deletions(problem: Problem, task: Mapping[str, Any], tell: Tell) -> None:
-    """Find the equilibrium, and delete as much in every way (000, Table 2)."""
+    """Find the equilibrium, and delete that many facts in every way (000, Table 2)."""
     share = equilibrium(problem, COUNTING_WAYS[:2], REMAT_WAYS[0])
     tell("equilibrium", percent=100 * share)
     rows, left = divided(problem, round(share * problem.size), seed=0)
@@ -204,10 +204,10 @@ def large_deletions(problem: Problem, task: Mapping[str, Any], tell: Tell) -> No
 
 
 def equilibrium(problem: Problem, ways: Sequence[Way], remat: Way) -> float:
-    """The share of the facts whose deletion costs as much as starting again.
+    """Return the share of the facts whose deletion costs as much as rematerialising.
 
-    Looked for by halving the logarithm of a range: deleting more costs more, and
-    starting again with what is left costs less.
+    The search halves the logarithm of a range: deleting more costs more, and
+    rematerialising the remaining facts costs less.
     """
     low, high = _LEAST, _MOST
     bases = [(loaded(problem, way)[0], way) for way in ways]
@@ -293,7 +293,7 @@ def rules(problem: Problem, task: Mapping[str, Any], tell: Tell) -> None:
 
 
 def _spread(lines: Sequence[str], count: int) -> Iterator[str]:
-    """So many of the lines, evenly spread."""
+    """Yield `count` of the lines, evenly spread."""
     for number in range(min(count, len(lines))):
         yield lines[number * len(lines) // count]
 
@@ -303,7 +303,7 @@ def _spread(lines: Sequence[str], count: int) -> Iterator[str]:
 _SMALLER = 20
 """Example 2 has n² facts: its n is smaller than that of Example 1 by this factor."""
 _SHORTER = 40
-"""Chains are shorter by this factor: they cost the cube."""
+"""Chains are shorter by this factor: their cost is cubic."""
 
 
 def _sums(size: int) -> Problem:
@@ -340,11 +340,11 @@ EXAMPLES: Mapping[str, tuple[Callable[[int], Problem], Callable[[Problem], Rows]
         lambda problem: {"edge": problem.facts["edge"].slice(0, 1)},
     ),
 }
-"""The worked examples that speak of cost, and what is deleted in them."""
+"""The worked examples about cost, and their deletions."""
 
 
 def examples(problem: Problem, task: Mapping[str, Any], tell: Tell) -> None:
-    """The worked examples at one size, at twice and at four times that."""
+    """Measure the worked examples at one size, and at two and four times that."""
     del problem
     for name, (make, deleted) in EXAMPLES.items():
         for factor in (1, 2, 4):
@@ -378,7 +378,7 @@ TABLES: dict[str, Callable[[Problem, Mapping[str, Any], Tell], None]] = {
 
 
 def measure_row(task: Mapping[str, Any], tell: Tell) -> None:
-    """Measure one row of a table, after a tiny one has warmed the code up."""
+    """Measure one row of a table, after a tiny one has warmed up the code."""
     from evermat.bench.paper import ROWS, tiny  # noqa: PLC0415  they name this file
 
     row = next(row for row in ROWS if row.name == task["row"])

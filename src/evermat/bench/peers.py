@@ -1,20 +1,20 @@
 """Peers from PyPI on the same problems: clingo and DuckDB.
 
-Both get the program as our own parser reads it, translated rule by rule.
+Both get the program as Evermat's parser reads it, translated rule by rule.
 
 - *clingo* grounds the rules, which for positive programs is seminaïve materialisation.
-  The facts are grounded first, so that loading and materialising are timed apart.
-- *DuckDB* has no rules. A program that is one linearly recursive predicate becomes a
-  recursive common table expression, which is DuckDB's own way to say it; any other is
-  a seminaïve loop of SQL statements over tables in which each row knows its round, so
-  that a round reads the rows of the last one, and DuckDB's row group statistics let it
-  skip the others.
+  The facts are grounded first, so that loading and materialising are timed separately.
+- *DuckDB* has no rules. A program with one linearly recursive predicate becomes a
+  recursive common table expression; any other becomes a seminaïve loop of SQL
+  statements over tables in which each row has the number of its round, so that a round
+  reads the rows of the last one, and DuckDB's row group statistics let it skip the
+  others.
 
-Only what the benchmark programs use is translated: positive rules with variables,
-integers, names and `?z = ?x + ?y`.
+Only the features of the benchmark programs are translated: positive rules with
+variables, integers, names and `?z = ?x + ?y`.
 """
 
-# ruff: noqa: S608  making SQL is the point, and the names in it are our own
+# ruff: noqa: S608  generating SQL is the purpose, and all names in it are ours
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeerResult:
-    """What a peer did: all its facts, explicit ones included, and its times."""
+    """The number of facts of a peer, explicit ones included, and its times."""
 
     facts: int
     load_seconds: float
@@ -47,7 +47,7 @@ class PeerResult:
 
 
 class UntranslatableError(ValueError):
-    """A program uses something that a peer's translation does not know."""
+    """A program uses a feature that a peer's translation does not support."""
 
 
 # ------------------------------------------------------------------------ clingo
@@ -71,7 +71,7 @@ def run_clingo(problem: Problem) -> PeerResult:
 
 
 def asp_program(rules: str) -> str:
-    """A program in the syntax of answer set programming."""
+    """Translate a program to the syntax of answer set programming."""
     lines = []
     for rule in parse_program(rules).rules:
         body = ", ".join(_asp_element(element) for element in rule.body)
@@ -80,7 +80,7 @@ def asp_program(rules: str) -> str:
 
 
 def _asp_facts(name: str, table: pa.Table) -> Iterator[str]:
-    """The facts as text, made column by column and batch by batch."""
+    """Yield the facts as text, column by column and batch by batch."""
     for batch in table.to_batches(max_chunksize=100_000):
         pieces: list[object] = [f"{name}("]
         for number, column in enumerate(batch.columns):
@@ -139,7 +139,7 @@ def run_duckdb(problem: Problem) -> PeerResult:
 
 
 def linear_predicate(rules: Sequence[Rule]) -> str | None:
-    """The one predicate that is derived, if one rule uses it, and only once."""
+    """Return the only derived predicate, if just one atom of the rules uses it."""
     heads = {head.predicate for rule in rules for head in rule.heads}
     if len(heads) != 1:
         return None
@@ -149,7 +149,7 @@ def linear_predicate(rules: Sequence[Rule]) -> str | None:
 
 
 def recursive_query(rules: Sequence[Rule], name: str) -> str:
-    """A program with one linearly recursive predicate as one statement."""
+    """Translate a program with one linearly recursive predicate to one statement."""
     base: list[str] = []
     steps: list[str] = []
     for rule in rules:
@@ -204,7 +204,7 @@ def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
 
 
 def _iterate(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule]) -> None:
-    """The seminaïve loop: the new rows of round k go in with number k + 1."""
+    """Run the seminaïve loop: the new rows of round k get number k + 1."""
     changed = {atom.predicate for rule in rules for atom in rule.positive_atoms()}
     round_number = 0
     while changed:
@@ -220,7 +220,7 @@ def _iterate(connection: duckdb.DuckDBPyConnection, rules: Sequence[Rule]) -> No
 
 
 def _delta_selects(rule: Rule, changed: set[str], last: int) -> Iterator[str]:
-    """One select for each atom whose rows of the last round are new."""
+    """Yield one select for each atom whose rows of the last round are new."""
     atoms = list(rule.positive_atoms())
     tables = [f'"{atom.predicate}"' for atom in atoms]
     for position, atom in enumerate(atoms):
@@ -246,7 +246,7 @@ def _insert_new(
 
 @dataclass(slots=True)
 class _Bindings:
-    """SQL texts of the variables of a rule, and what the WHERE clause says."""
+    """SQL expressions of a rule's variables, and conditions of the WHERE clause."""
 
     values: dict[str, str] = field(default_factory=dict)
     conditions: list[str] = field(default_factory=list)
@@ -302,7 +302,7 @@ def _sql_constant(value: Constant) -> str:
 
 
 def plain_column(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Terms as their texts: a peer needs no kinds where all constants are IRIs."""
+    """Return terms as strings: a peer needs no kinds if all constants are IRIs."""
     if pa.types.is_struct(column.type):
         return pc.struct_field(column, "text")
     return column

@@ -1,8 +1,8 @@
 """Plots as SVG: dots on a logarithmic scale, lines on two, and bars.
 
-Each is a text that stands for itself in a page: colours are classes of the page's style
-sheet, so that it can follow the reader's choice of light or dark, and every mark tells
-its value when the pointer rests on it.
+Each is a string for inclusion in a page: colours are classes of the page's style sheet,
+so that it can follow the reader's choice of light or dark, and every mark shows its
+value as a tooltip.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Scale:
 
     @classmethod
     def over(cls, values: Sequence[float], first: float, last: float) -> Scale:
-        """A scale that has room for all values, which are above zero."""
+        """Return a scale that includes all values, which are positive."""
         low, high = floor(log10(min(values))), ceil(log10(max(values)))
         return cls(low, max(high, low + 1), first, last)
 
     def place(self, value: float) -> float:
-        """Where a value comes to lie."""
+        """Return the position of a value."""
         share = (log10(value) - self.low) / (self.high - self.low)
         return self.first + share * (self.last - self.first)
 
     def ticks(self) -> list[float]:
-        """The powers of ten."""
+        """Return the powers of ten to label."""
         step = max(1, (self.high - self.low) // 8)
         return [10.0**power for power in range(self.low, self.high + 1, step)]
 
@@ -146,7 +146,7 @@ def bars(rows: Sequence[tuple[str, float]], shown: Callable[[float], str]) -> st
 
 
 def legend(names: Sequence[str]) -> str:
-    """Which colour is which series."""
+    """Return the legend of the colours of series."""
     items = (
         f'<li><span class="key k{at % _COLOURS}"></span>{escape(name)}</li>'
         for at, name in enumerate(names)

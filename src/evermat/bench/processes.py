@@ -1,7 +1,7 @@
-"""Measurements in processes of their own, with a time limit.
+"""Measurements in separate processes, with a time limit.
 
-A fresh process makes the peak of memory mean something and keeps one measurement from
-warming or slowing another. The parent stays small and only waits.
+A fresh process makes the peak of memory meaningful and prevents one measurement from
+warming up or slowing down another. The parent stays small and only waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Record = dict[str, Any]
-"""What a measurement says, as JSON has it."""
+"""A record of a measurement, as JSON."""
 
 
 class Status(StrEnum):
@@ -40,14 +40,14 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The records of a measurement up to its end, whatever the end was."""
+    """The records of a measurement until its end, and how it ended."""
 
     status: Status
     records: tuple[Record, ...]
     message: str = ""
 
     def of(self, event: str) -> list[Record]:
-        """The records of one sort."""
+        """Return the records of one event."""
         return [record for record in self.records if record["event"] == event]
 
 
@@ -84,8 +84,8 @@ class Job:
     """A command that was run from start to end.
 
     Attributes:
-        cpu: seconds of processor time of its process and all that came of it.
-        seconds: on the clock.
+        cpu: the processor time of its process and all descendants, in seconds.
+        seconds: the elapsed time.
         reason: why it failed, if it did.
     """
 
@@ -97,7 +97,7 @@ class Job:
 def run_job(command: Sequence[str], *, time_limit: float) -> Job:
     """Run a command, and wait for all processes that it leaves behind.
 
-    Java and its workers may end after the Python that has started them.
+    Java and its workers may end after the Python process that has started them.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1, 0, 0, 0)
@@ -128,14 +128,14 @@ _ADOPT_ORPHANS = 36
 
 
 def reason_in(errors: str) -> str:
-    """Why a process failed: the deepest cause of Java's, or else the last error."""
+    """Return why a process failed: Java's deepest cause, or else the last error."""
     lines = [line for line in errors.splitlines() if line[:1].strip()]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1]
 
 
 def script_seconds(script: str, *, time_limit: float) -> float | None:
-    """How long a new interpreter takes for a script, from start to end."""
+    """Return the time of a script in a new interpreter, including start-up."""
     begin = perf_counter()
     try:
         done = subprocess.run(  # noqa: S603  our own script, in our own interpreter
@@ -150,32 +150,32 @@ def script_seconds(script: str, *, time_limit: float) -> float | None:
 
 
 def _records(output: str) -> tuple[Record, ...]:
-    # A killed process may leave half a line behind.
+    # A killed process may leave an incomplete line behind.
     lines = [line for line in output.splitlines() if line.endswith("}")]
     return tuple(json.loads(line) for line in lines)
 
 
 # ------------------------------------------------------------------------------- plans
 
-# What is measured, how often and for how long, and how progress is reported.
+# Options of measurements, prepared problems, and reporting of progress.
 
 
 GENERATION_LIMIT = 600.0
-"""Seconds that making a problem may take; none here needs a tenth of it."""
+"""Time limit in seconds for generating a problem; ten times what any needs."""
 
 WARM_SCALE = 0.002
-"""The scale of the tiny problem that a measuring process warms up on."""
+"""The scale of the tiny problem that warms up a measuring process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a suite is run.
+    """Options of a suite.
 
     Attributes:
         scale: multiplies the size of every workload.
-        repeat: how often each measurement is taken; tables show the median,
-            those of `equality` the least.
-        peers: whether clingo and DuckDB are asked too.
+        repeat: the number of repetitions of each measurement; tables show the median,
+            and the minimum for `equality`.
+        peers: whether clingo and DuckDB are measured too.
         time_limit: seconds after which a measuring process is stopped.
         only: the workloads to run, all if empty.
     """
@@ -187,7 +187,7 @@ class Options:
     only: tuple[str, ...] = ()
 
     def wants(self, name: str) -> bool:
-        """Whether a workload is to be run."""
+        """Return whether a workload is selected."""
         return not self.only or name in self.only
 
 
@@ -197,7 +197,7 @@ class GenerationError(RuntimeError):
 
 @contextmanager
 def prepared(workload: str, scale: float) -> Iterator[dict[str, str]]:
-    """The folders of a generated problem and of its tiny sibling, for a while."""
+    """Generate a problem and its tiny sibling in temporary folders."""
     with TemporaryDirectory(prefix="evermat-bench-") as root:
         folder, warm = str(Path(root, "problem")), str(Path(root, "warm"))
         scales = {folder: scale, warm: min(scale, WARM_SCALE)}
@@ -209,13 +209,13 @@ def prepared(workload: str, scale: float) -> Iterator[dict[str, str]]:
 
 
 def say(text: str) -> None:
-    """Tell that a measurement begins or has ended."""
+    """Report the start or the end of a measurement."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
 def median(records: list[Record], field: str) -> float | None:
-    """The median of a field, if it was measured at all."""
+    """Return the median of a field, or None if it was not measured."""
     values = sorted(record[field] for record in records if field in record)
     if not values:
         return None
@@ -226,7 +226,7 @@ def median(records: list[Record], field: str) -> float | None:
 
 
 def ending(measured: Measured, time_limit: float) -> str:
-    """What a table says where a measurement has no figure."""
+    """Return the text of a table's cell for a measurement without a figure."""
     match measured.status:
         case Status.TIME_LIMIT:
             return f"> {time_limit:.0f} s"

@@ -1,7 +1,7 @@
 """The figures of the papers' tables, in seconds unless a name says otherwise.
 
 Sources: [hu2018] (000), Tables 1 and 2; [motik2015] (001), Table 1; [hu2019] (003),
-Tables 1 and 2. A figure that a paper does not give is not here.
+Tables 1 and 2. Figures that a paper does not report are missing here.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ LARGE_DELETIONS: dict[str, dict[str, float]] = {
         "SSPE": (2, 74.36, 7240, 7900, 7750, 68.28, 70.18, 71.81),
     }.items()
 }
-"""000, Table 2: the share that is deleted, and the times."""
+"""000, Table 2: the deleted share, and the times."""
 
 WAYS_001 = ("rewrite bf", "rewrite remat", "axioms bf", "axioms remat")
 

@@ -1,8 +1,8 @@
-"""RDF: parsing, OWL 2 RL, updates and SPARQL, beside other libraries in one run.
+"""RDF: parsing, OWL 2 RL, updates and SPARQL, compared with other libraries.
 
 The data are the LUBM data of `EVERMAT_TEST_DATA`, repeated for more universities by
-renaming the one that is there, Brick with its buildings, and the Gene Ontology, whose
-terms are things here that transitive properties relate. All times are seconds of
+renaming the one that exists, Brick with its buildings, and the Gene Ontology, whose
+terms are individuals here, related by transitive properties. All times are seconds of
 processor time, of all cores together: the peers run in this process as well. Reading
 files, in N-Triples, is part of every job.
 """
@@ -46,10 +46,10 @@ UNIVERSITIES = 10
 """At scale 1."""
 
 SMALL = 1500
-"""Triples of a university, for a peer that takes long."""
+"""Triples of a part of a university, for a slow peer."""
 
 LEAST, MOST = 0.2, 30
-"""Short jobs are repeated for so many seconds, or so many times."""
+"""Short jobs are repeated for this many seconds, or this many times."""
 
 _GENE_ONTOLOGY = """
 @prefix : <http://go.example.org/> .
@@ -59,16 +59,16 @@ _GENE_ONTOLOGY = """
 """
 
 _AXIOM = "univ-bench.owl#Person>] :- [?x, a, "
-"""A part of the rule of an axiom that many triples follow from."""
+"""A part of the rule of an axiom that many triples depend on."""
 
 Row = tuple[str, ...]
 Seconds = dict[str, dict[str, float]]
-"""Of each job and each system."""
+"""Seconds of each job and each system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How many triples about things two systems have, and how many only one of them."""
+    """Numbers of triples about individuals: common ones, and those of one system."""
 
     job: str
     system: str
@@ -80,11 +80,11 @@ class Difference:
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured: for each workload the seconds of each system.
+    """The figures: for each workload the seconds of each system.
 
     Attributes:
         triples: the triples at the end of each job.
-        differences: which triples systems do not agree about.
+        differences: the triples about which systems disagree.
     """
 
     seconds: Seconds = field(default_factory=dict)
@@ -92,17 +92,17 @@ class Figures:
     differences: list[Difference] = field(default_factory=list)
 
     def note(self, job: str, system: str, seconds: float, triples: int = 0) -> None:
-        """Note a figure."""
+        """Record a figure."""
         self.seconds.setdefault(job, {})[system] = seconds
         if triples:
             self.triples.setdefault(job, {})[system] = triples
 
 
 def run(options: Options) -> Figures:
-    """Measure.
+    """Run all selected workloads.
 
     Raises:
-        ValueError: there are no data.
+        ValueError: the data are missing.
     """
     data = Path(os.environ.get("EVERMAT_TEST_DATA", "../shared/data"))
     if not (data / "lubm").exists():
@@ -119,7 +119,7 @@ def run(options: Options) -> Figures:
 
 
 class _Suite:
-    """The workloads over the same files."""
+    """The workloads on the same files."""
 
     def __init__(
         self, data: Path, folder: Path, options: Options, figures: Figures
@@ -135,7 +135,7 @@ class _Suite:
         count = max(1, round(UNIVERSITIES * options.scale))
         with self._facts.open("wb") as file:
             for number in range(count):
-                # Other universities are named too; those have numbers from 1.
+                # Other universities are mentioned too; their numbers start at 1.
                 name = b"University0.edu", b"University%d.edu" % (number * 10_000)
                 file.write(one.replace(*name))
 
@@ -199,7 +199,7 @@ class _Suite:
         self._owl("Gene Ontology", [ontology, facts])
 
     def small(self) -> None:
-        """OWL 2 RL on a part of a university, which the slowest peer can do as well."""
+        """OWL 2 RL on a part of a university, which the slowest peer can process."""
         part = self._folder / "part.nt"
         with self._facts.open("rb") as file:
             part.write_bytes(b"".join(islice(file, SMALL)))
@@ -272,7 +272,7 @@ class _Suite:
                 self._figures.note(name, "reasonable, from scratch", rebuilt)
 
     def queries(self) -> None:
-        """The queries of LUBM over what is materialised, and again after an update."""
+        """Run the queries of LUBM on materialised facts, also after an update."""
         kb = _compiled([self._ontology, self._facts])
         store = pyoxigraph.Store()
         if self._options.peers:
@@ -305,7 +305,7 @@ class _Suite:
 
 @contextmanager
 def _timed() -> Iterator[list[float]]:
-    """The processor time of a block, in a list that has it afterwards."""
+    """Measure the processor time of a block; the list contains it afterwards."""
     spent: list[float] = []
     start = process_time()
     yield spent
@@ -313,7 +313,7 @@ def _timed() -> Iterator[list[float]]:
 
 
 def _rewritten(path: Path, target: Path) -> None:
-    """An RDF file as N-Triples, which are Turtle as well."""
+    """Rewrite an RDF file as N-Triples, which are Turtle as well."""
     lines = target.with_suffix(".nt")
     write_rdf(read_rdf(path, base="http://example.org/base"), lines)
     if lines != target:
@@ -371,7 +371,7 @@ _COMPARED = (
 
 
 def tables(figures: Figures, options: Options) -> list[Table]:
-    """What was measured, and the goals."""
+    """Return the figures, and the goals."""
     del options
     found = [_seconds(figures)]
     if figures.differences:
@@ -380,7 +380,7 @@ def tables(figures: Figures, options: Options) -> list[Table]:
 
 
 def _seconds(figures: Figures) -> Table:
-    """Each job with the seconds of each system, and in units of ours."""
+    """Return each job with the seconds of each system, and ratios to Evermat's."""
     rows: list[Row] = []
     for job, systems in figures.seconds.items():
         unit = systems.get("evermat")
@@ -426,7 +426,7 @@ def _agreement(differences: Sequence[Difference]) -> Table:
 
 
 def _goals(figures: Figures) -> Table:
-    """The goals of the jobs that were run, with what was measured."""
+    """Return the goals of the jobs that were run, with the figures."""
     seconds = figures.seconds
     rows = [
         *_parsing_goals(figures),
@@ -484,7 +484,7 @@ def _query_goals(queries: Sequence[Mapping[str, float]]) -> Iterator[Row]:
 _ASKED = ("evermat", "pyoxigraph", "evermat, after an update")
 
 PARSED = 1e6
-"""Triples in a second."""
+"""Triples per second."""
 
 MOST_OF_RULE_SET = 5
 
@@ -497,4 +497,4 @@ TIMES_FASTER = (
     ("delete 1,000 triples", "reasonable, from scratch", 200),
     ("delete an axiom", "reasonable, from scratch", 50),
 )
-"""Jobs, peers, and how many times faster we should be."""
+"""Jobs, peers, and the required speed-up."""

@@ -1,9 +1,10 @@
-"""Other reasoners for OWL 2 RL, and which triples they agree with us about.
+"""Other reasoners for OWL 2 RL, and the triples on which they agree with Evermat.
 
-Reasoners differ in what they say of the vocabulary itself (`owl:Thing a owl:Class`), of
-a thing alone (that it is the same as itself), of classes and properties, and of blank
-nodes, whose names are their own. So what is compared is what they say of things with
-names: triples of three IRIs, whose predicate is not one of the schema.
+Reasoners differ in what they derive about the vocabulary itself (`owl:Thing a
+owl:Class`), about a constant alone (that it is equal to itself), about classes and
+properties, and about blank nodes, which they name differently. So only triples about
+named individuals are compared: triples of three IRIs, whose predicate is not one of the
+schema.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ALL_THINGS = [OWL + "Thing", RDFS + "Resource"]
 
 
 def by_reasonable(files: Iterable[Path]) -> Sequence[Any]:
-    """The triples that `reasonable` has in the end."""
+    """Return the triples derived by `reasonable`."""
     from reasonable import PyReasoner  # noqa: PLC0415  a peer, if it is there
 
     reasoner = PyReasoner()
@@ -50,7 +51,7 @@ def by_reasonable(files: Iterable[Path]) -> Sequence[Any]:
 
 
 def by_owlrl(files: Iterable[Path]) -> Sequence[Any]:
-    """The triples that `owlrl` has in the end."""
+    """Return the triples derived by `owlrl`."""
     import owlrl  # noqa: PLC0415  a peer, if it is there
     import rdflib  # noqa: PLC0415  comes with it
 
@@ -62,7 +63,7 @@ def by_owlrl(files: Iterable[Path]) -> Sequence[Any]:
 
 
 def about_things(found: KnowledgeBase | Iterable[Sequence[Any]]) -> pa.Array:
-    """What is said of things with names, each triple as one text."""
+    """Return the triples about named individuals, each as one string."""
     if isinstance(found, KnowledgeBase):
         texts = _texts_of_terms(found)
     else:
@@ -82,12 +83,12 @@ def about_things(found: KnowledgeBase | Iterable[Sequence[Any]]) -> pa.Array:
 
 
 def only_in(one: pa.Array, other: pa.Array) -> int:
-    """How many triples of one are not in the other."""
+    """Return how many triples of one array are not in the other."""
     return int(pc.sum(pc.invert(pc.is_in(one, value_set=other))).as_py() or 0)
 
 
 def _texts_of_terms(kb: KnowledgeBase) -> pa.Table:
-    """The triples of three IRIs."""
+    """Return the triples of three IRIs."""
     terms = kb.facts("triple").to_terms().combine_chunks()
     columns = [column.combine_chunks() for column in terms.columns]
     kinds = (pc.equal(each.field("kind"), int(Kind.IRI)) for each in columns)
@@ -97,7 +98,7 @@ def _texts_of_terms(kb: KnowledgeBase) -> pa.Table:
 
 
 def _texts_of_objects(triples: Iterable[Sequence[Any]]) -> pa.Table:
-    """The triples of three IRIs, of triples of rdflib's terms."""
+    """Return the triples of three IRIs, from triples of rdflib's terms."""
     rows = [
         (str(subject), str(predicate), str(value))
         for subject, predicate, value in triples

@@ -19,7 +19,7 @@ _PACKAGES = ("evermat", "numpy", "numba", "pyarrow", "clingo", "duckdb")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of texts; the first column names the row, the others are figures."""
+    """A table of strings; the first column names the row, the others are figures."""
 
     title: str
     header: tuple[str, ...]
@@ -31,7 +31,7 @@ class Table:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """A time with two or three telling digits."""
+    """Format a time with two or three significant digits."""
     if seconds is None:
         return "–"
     if seconds < 0.1:  # noqa: PLR2004  below this, milliseconds read better
@@ -42,7 +42,7 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def count_text(count: float | None) -> str:
-    """A number of facts: 980, 22.4 k, 1.35 M."""
+    """Format a number of facts: 980, 22.4 k, 1.35 M."""
     if count is None:
         return "–"
     for unit, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -52,12 +52,12 @@ def count_text(count: float | None) -> str:
 
 
 def megabytes_text(megabytes: float | None) -> str:
-    """A size of memory."""
+    """Format a size of memory."""
     return "–" if megabytes is None else f"{megabytes:,.0f} MB"
 
 
 def ratio_text(part: float | None, unit: float | None) -> str:
-    """How many times the unit."""
+    """Format a number as a multiple of a unit."""
     if part is None or not unit:
         return "–"
     ratio = part / unit
@@ -65,7 +65,7 @@ def ratio_text(part: float | None, unit: float | None) -> str:
 
 
 def verdict(value: float | None, limit: float | None) -> str:
-    """Whether a figure is within its limit, in a word."""
+    """Return whether a figure is within its limit, as a word."""
     if value is None or limit is None:
         return "–"
     return "yes" if value <= limit else "no"
@@ -99,7 +99,7 @@ def _show_drawn(table: Table, stream: TextIO) -> None:
 
 
 def plain(table: Table) -> str:
-    """A table in columns of blanks."""
+    """Format a table as columns separated by blanks."""
     grid = [table.header, *table.rows]
     widths = [max(len(row[place]) for row in grid) for place in range(len(grid[0]))]
     lines = [table.title, ""]
@@ -114,7 +114,7 @@ def plain(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table for a document."""
+    """Format a table for a document."""
     lines = [f"### {table.title}", "", _markdown_row(table.header)]
     lines.append(_markdown_row(("---", *["---:"] * (len(table.header) - 1))))
     lines += [_markdown_row(row) for row in table.rows]
@@ -128,15 +128,15 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Write measurements for programs to read."""
+    """Write measurements as JSON."""
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def rewrite(path: Path, suite: str, text: str) -> None:
-    """Replace the part of a document that belongs to a suite.
+    """Replace the section of a document that belongs to a suite.
 
-    The part lies between two comments, `<!-- bench NAME -->` and
-    `<!-- end of bench NAME -->`, which stay.
+    The section lies between two comments, `<!-- bench NAME -->` and `<!-- end of bench
+    NAME -->`, which stay.
     """
     begin, end = f"<!-- bench {suite} -->", f"<!-- end of bench {suite} -->"
     document = path.read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ def rewrite(path: Path, suite: str, text: str) -> None:
 
 
 def machine() -> dict[str, object]:
-    """Where the figures come from."""
+    """Return a description of the machine and the versions of packages."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -164,7 +164,7 @@ def machine() -> dict[str, object]:
 
 
 def machine_text() -> str:
-    """The machine in one sentence."""
+    """Describe the machine in one sentence."""
     facts = machine()
     packages = ", ".join(
         f"{name} {_version(name)}" for name in _PACKAGES if _version(name)

@@ -1,9 +1,9 @@
-"""A server under load: many readers and a writer, all answers checked.
+"""A server under load: many readers and a writer, with all answers checked.
 
-Every version of the facts has one stamp, on two sides, beside a graph whose closure is
-maintained. Readers ask for both sides at once: two stamps in one answer, or none, are a
-torn read. The writer confirms its versions; a reader that begins afterwards and gets an
-older one has a stale read.
+Every version of the facts has one stamp, in two predicates, beside a graph whose
+closure is maintained. Readers query both predicates at once: two stamps in one answer,
+or none, are a torn read. The writer confirms its versions; a reader that starts
+afterwards and gets an older one has a stale read.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ both(?n, ?m) :- left(?n), right(?m) .
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured.
+    """The figures.
 
     Attributes:
-        torn, stale, errors: answers that were wrong, and those that were none.
-        read_seconds, write_seconds: the time of each, in order of length.
-        idle_seconds: the time of reads while nothing was written.
+        torn, stale, errors: the numbers of wrong answers, and failed requests.
+        read_seconds, write_seconds: the sorted times of requests.
+        idle_seconds: the times of reads while nothing is written.
     """
 
     readers: int
@@ -82,7 +82,7 @@ class _Client:
 
 @contextmanager
 def _served() -> Iterator[int]:
-    """A server in a process of its own; gives its port."""
+    """Run a server in a process of its own; yield its port."""
     draw = random.Random(11)
     with TemporaryDirectory() as folder:
         rules = Path(folder, "rules.dl")
@@ -119,7 +119,7 @@ def _await(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(slots=True)
 class _Load:
-    """Readers and a writer who know what the other has confirmed."""
+    """Readers and a writer that know which versions are confirmed."""
 
     port: int
     figures: Figures
@@ -127,7 +127,7 @@ class _Load:
     ended: Event = field(default_factory=Event)
 
     def read(self, times: list[float]) -> None:
-        """Ask until the end, and look at every answer."""
+        """Send queries until the end, and check every answer."""
         figures, client = self.figures, _Client(self.port)
         body = {"query": "both(?n, ?m), reach('n0', ?x)", "limit": 20}
         while not self.ended.is_set():
@@ -143,7 +143,7 @@ class _Load:
             figures.stale += answer["version"] < least
 
     def write(self) -> None:
-        """Make one version after the other until the end."""
+        """Write one version after the other until the end."""
         figures, client = self.figures, _Client(self.port)
         number, draw = 0, random.Random(5)
         while not self.ended.is_set():
@@ -162,7 +162,7 @@ class _Load:
             self.confirmed = made["version"]
 
     def last(self, seconds: float, work: list[Callable[[], None]]) -> None:
-        """Have some work done side by side for some time."""
+        """Run jobs in parallel for some time."""
         self.ended.clear()
         with ThreadPoolExecutor(len(work)) as pool:
             begun = [pool.submit(each) for each in work]
@@ -191,7 +191,7 @@ def run(options: Options) -> Figures:
 
 
 def tables(figures: Figures, options: Options) -> list[Table]:
-    """What was measured, as a table."""
+    """Return the figures as a table."""
     del options
     rows = [
         _row("reads", figures.seconds, figures.read_seconds),

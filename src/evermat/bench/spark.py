@@ -1,10 +1,10 @@
 """The suite `spark`: the Spark engine, plain loops, and Spark's own recursion.
 
 Every measurement has a process and a session of its own, on two cores, with one
-gigabyte for the executor. The engine is measured as it comes, which keeps what fits
-on the driver, and with all facts distributed, as they are on a cluster. The baselines
-are written as one would write them by hand; they keep no counters and cut their plans
-by local checkpoints, while the engine counts and writes reliable ones.
+gigabyte for the executor. The engine is measured with its defaults, which keep small
+facts on the driver, and with all facts distributed, as they are on a cluster. The
+baselines are written as a user would write them by hand; they keep no counters and cut
+their plans by local checkpoints, while the engine counts and writes reliable ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ GROWTH = (0.125, 0.25, 0.5, 1.0, 4.0)
 The last one does not fit into the memory of the executor.
 """
 GROWTH_SMALL = 20_000
-"""Facts that stay on the driver there: else a part of the smaller ones would."""
+"""Facts that stay on the driver there; with the default, some of the smaller ones
+would.
+"""
 
 CLOSURE_GAIN = 3
 LUBM_GAIN = 5
@@ -42,12 +44,12 @@ JOBS_PER_ROUND = 3
 FOLDED_RATIO = 1.5
 ROUND_SECONDS = 0.4
 EVEN = 1.25
-"""What is even within the noise of single runs."""
+"""Ratio that is within the noise of single runs."""
 MEGABYTE = 1e6
 BASELINE_LIMIT = 120.0
-"""Seconds after which a baseline is stopped, unless goals are still open then."""
+"""Seconds after which a baseline is stopped, unless goals are still undecided then."""
 START = 30.0
-"""Seconds it takes to start Spark and to make the data, at most; not part of a time."""
+"""Upper bound of the seconds to start Spark and to generate the data."""
 BASELINES = frozenset({"loop", "recursive"})
 _DONE_BEFORE = (
     "Everything that is compared has been done once before: facts were loaded, and as "
@@ -67,8 +69,8 @@ class Found:
     """All records, by the name of the measurement.
 
     Attributes:
-        endings: what tables say of measurements without a figure.
-        limits: the seconds that measurements were stopped after.
+        endings: the text in tables for measurements without a figure.
+        limits: the seconds after which measurements were stopped.
     """
 
     records: dict[str, list[Record]] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class Found:
     limits: dict[str, float] = field(default_factory=dict)
 
     def step(self, name: str, step: str) -> Record | None:
-        """What was measured for a step."""
+        """Return the record of a step, or None."""
         for record in self.records.get(name, []):
             if record["step"] == step:
                 return record
@@ -84,7 +86,7 @@ class Found:
 
 
 def run(options: Options) -> Found:
-    """Measure everything that is wanted."""
+    """Measure everything that is selected."""
     found = Found()
     plan: list[tuple[str, str, dict[str, object]]] = []
     if options.wants("dag"):
@@ -133,7 +135,7 @@ def _measure(
 
 
 def _baseline_limit(found: Found, part: str) -> float:
-    """Seconds after which a baseline is so slow that nothing is left to be seen."""
+    """Return the seconds after which a baseline's exact time is irrelevant."""
     step, goal = {"dag": ("closure", CLOSURE_GAIN), "lubm": (PUBLISH, LUBM_GAIN)}[part]
     own = [found.step(f"{part} {by}", step) for by in ("evermat", "spread")]
     decided = [goal * record["seconds"] for record in own if record is not None]
@@ -144,7 +146,7 @@ def _baseline_limit(found: Found, part: str) -> float:
 
 
 def tables(found: Found, options: Options) -> list[Table]:
-    """What was found, with the goals."""
+    """Return the figures, with the goals."""
     made = []
     if options.wants("orders"):
         made.append(jobs_table(found.records["orders"]))
@@ -172,7 +174,7 @@ def _figures(found: Found, name: str, step: str) -> tuple[str, ...]:
 
 
 def _gain(found: Found, slow: str, fast: str, step: str, goal: float) -> str:
-    """How many times faster, and whether that is enough."""
+    """Return the speed-up, and whether it reaches the goal."""
     one, other = found.step(slow, step), found.step(fast, step)
     if other is None:
         return "–"
@@ -180,7 +182,7 @@ def _gain(found: Found, slow: str, fast: str, step: str, goal: float) -> str:
         return _reached(one["seconds"] / other["seconds"], goal)
     if slow not in found.limits:
         return f"does not finish: {found.endings.get(slow, '–')}"
-    # What did not end in its time took longer than that.
+    # A measurement that was stopped takes longer than its limit.
     ratio = found.limits[slow] / other["seconds"]
     return f"more than {_reached(ratio, goal)}" if ratio >= goal else "not known"
 

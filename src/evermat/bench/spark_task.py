@@ -1,4 +1,4 @@
-"""What a measuring process of the suite `spark` does."""
+"""The task of a measuring process of the suite `spark`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def measure_spark(task: dict[str, Any], tell: Callable[..., None]) -> None:
 
 
 def _warm_up(session: SparkSession) -> None:
-    """Start the workers and load what they need, as every program does once."""
+    """Start the workers and load their libraries, as every program does once."""
     for spread in (False, True):
         rules = linear_closure(3, 2).rules
         base = _base(session, rules, spread=spread, small=1 if spread else None)
@@ -76,13 +76,13 @@ def _warm_up(session: SparkSession) -> None:
 def _base(
     session: SparkSession, rules: str, *, spread: bool = False, small: int | None = None
 ) -> KnowledgeBase:
-    """A knowledge base without modules, which the other ways do not have either.
+    """Return a knowledge base without modules, which the baselines do not have either.
 
     Args:
-        session: where facts are spread.
+        session: the session of distributed facts.
         rules: the program.
-        spread: spread all facts from the first one on.
-        small: facts up to which a set of spread facts is on the driver.
+        spread: whether to distribute all facts from the first one on.
+        small: the size up to which a distributed set is kept on the driver.
     """
     driver_facts = 0 if spread else None
     engine = make_engine(
@@ -146,8 +146,8 @@ def _lubm(session: SparkSession, meter: Meter, task: dict[str, Any]) -> None:
 
 
 def _update(base: KnowledgeBase, meter: Meter, problem: Problem, count: int) -> None:
-    # The first deletion has Spark compile what it needs, as loading did for starting
-    # again: only then is one compared with the other.
+    # The first deletion compiles its stages, as loading did for rematerialisation: only
+    # after that are the two comparable.
     others = triples(sample(problem, count, seed=2))
     with meter.step("first delete") as record:
         report = base.delete(TRIPLE, others).report
@@ -206,11 +206,11 @@ _PARTS: dict[str, Callable[[SparkSession, Meter, dict[str, Any]], None]] = {
 
 # --------------------------------------------------------------------- spark baselines
 
-# What one would write by hand: loops over data frames, and Spark's own recursion.
+# Baselines written by hand: loops over data frames, and Spark's own recursion.
 
 
 _LINE = r"^(\\S+) (\\S+) (.*) \\.$"
-"""A line of N-Triples, as a text within SQL."""
+"""A line of N-Triples, as a string in SQL."""
 
 RECURSION = """
     WITH RECURSIVE reach(source, target) AS (
@@ -224,7 +224,7 @@ RECURSION = """
 
 
 def closure_by_loop(session: SparkSession, edges: pa.Table) -> int:
-    """Paths grow by one edge a round, until no new pair comes."""
+    """Extend paths by one edge per round, until there is no new pair."""
     edge = session.createDataFrame(edges).localCheckpoint()
     step = session.createDataFrame(edges.rename_columns(["target", "end"]))
     reach = delta = edge
@@ -240,7 +240,7 @@ def closure_by_loop(session: SparkSession, edges: pa.Table) -> int:
 
 
 def closure_by_recursion(session: SparkSession, edges: pa.Table) -> int:
-    """`WITH RECURSIVE`, which keeps duplicates: Spark knows no other way so far."""
+    """Use `WITH RECURSIVE`, which keeps duplicates: Spark has no other mode so far."""
     session.createDataFrame(edges).createOrReplaceTempView("edge")
     return int(session.sql(RECURSION).collect()[0]["n"])
 
@@ -248,13 +248,13 @@ def closure_by_recursion(session: SparkSession, edges: pa.Table) -> int:
 def materialise_by_loop(
     session: SparkSession, text: str, files: Sequence[Path], published: Path
 ) -> tuple[int, int]:
-    """All rules in one union a round, over one frame of all facts.
+    """Evaluate all rules in one union per round, over one frame of all facts.
 
-    The frame has the name of the predicate as `p` and two columns for arguments. Rules
-    have no negation and no built-ins, which is all that is needed here.
+    The frame has the name of the predicate as `p` and two columns for arguments.
+    Negation and built-ins are not supported, as they are not needed here.
 
     Returns:
-        How many facts there are, and after how many rounds.
+        The number of facts, and the number of rounds.
     """
     rules = normalise(parse_program(text).rules)
     facts = _read_triples(session, files).localCheckpoint()
@@ -278,7 +278,7 @@ def materialise_by_loop(
 
 
 def _read_triples(session: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Lines of N-Triples as facts: types are classes, the rest are properties."""
+    """Read N-Triples as facts: types are classes, the rest are properties."""
     lines = session.read.text([str(file) for file in files])
     parts = [f"regexp_extract(value, '{_LINE}', {group})" for group in (1, 2, 3)]
     triples = lines.selectExpr(
@@ -292,7 +292,7 @@ def _read_triples(session: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def _matches(rule: Rule, place: int, delta: DataFrame, facts: DataFrame) -> DataFrame:
-    """What a rule derives if one of its atoms reads what is new."""
+    """Return the facts that a rule derives if one of its atoms reads new facts."""
     frames = [
         _atom(atom, delta if at == place else facts)
         for at, atom in enumerate(rule.positive_atoms())
@@ -332,10 +332,10 @@ def _value(argument: object) -> str:
 
 # ------------------------------------------------------------------------- spark meter
 
-# What Spark says about its own work: jobs, bytes shuffled, memory.
+# Spark's figures about its own work: jobs, bytes shuffled, memory.
 #
-# It is asked over the address at which it shows its pages; nothing is added to the
-# session that could slow it down.
+# They are read from the address of its web interface; nothing is added to the session
+# that could slow it down.
 
 
 MASTER = "local[2]"
@@ -356,7 +356,7 @@ SETTINGS = {
 
 
 def start_session() -> SparkSession:
-    """A session on two cores with executors of a gigabyte."""
+    """Start a session on two cores with executors of a gigabyte."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  slow, and optional
 
     builder = SparkSession.builder.master(MASTER).appName("evermat bench")
@@ -367,7 +367,7 @@ def start_session() -> SparkSession:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What Spark has done since it was started."""
+    """The work of Spark since it was started."""
 
     jobs: int
     shuffled: int
@@ -386,7 +386,7 @@ class Meter:
         self._tell = tell
 
     def work(self) -> Work:
-        """What has been done so far."""
+        """Return the work done so far."""
         stages = self._ask("stages")
         executors = self._ask("executors")
         peaks = [each.get("peakMemoryMetrics", {}) for each in executors]
@@ -404,7 +404,7 @@ class Meter:
 
     @contextmanager
     def step(self, name: str, **fields: object) -> Iterator[dict[str, object]]:
-        """Measure a block; what is put into the dictionary is reported as well."""
+        """Measure a block; entries of the dictionary are reported as well."""
         more: dict[str, object] = dict(fields)
         before, start = self.work(), perf_counter()
         yield more

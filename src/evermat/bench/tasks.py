@@ -1,9 +1,9 @@
-"""What a measuring process does: one task, read from standard input as JSON.
+"""Measuring processes: each does one task, read from standard input as JSON.
 
-Each result is a line of JSON on standard output, written as soon as it is known, so
-that a task that is stopped at its time limit has not worked for nothing. Before
-anything is timed, the same program is run once on a tiny problem: compiled kernels are
-loaded then, and a measurement sees a warm system.
+Each result is a line of JSON on standard output, written immediately, so that a task
+that is stopped at its time limit keeps its results. Before anything is timed, the same
+program is run once on a tiny problem, which loads compiled kernels, so that a
+measurement sees a warm system.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tell(event: str, **fields: object) -> None:
 
 
 def generate(task: Task) -> None:
-    """Make a problem at several scales, and save each in its folder."""
+    """Generate a problem at several scales, and save each in its folder."""
     from evermat.bench.workloads import WORKLOADS  # noqa: PLC0415  loads NumPy
 
     workload = WORKLOADS[task["workload"]]
@@ -55,14 +55,14 @@ def generate(task: Task) -> None:
 
 
 def materialise(task: Task) -> None:
-    """Load a problem and materialise it, several times over."""
+    """Load a problem and materialise it, several times."""
     from evermat.api import KnowledgeBase  # noqa: PLC0415  counted as set-up
 
     def run(folder: str) -> Record:
         problem = open_problem(Path(folder))
         gc.collect()
         start = perf_counter()
-        # The time of rules is measured here; `modules` measures the other way.
+        # The time of rules is measured here; `modules` measures modules.
         base = KnowledgeBase(problem.rules, counters=task["counters"], modules=False)
         prepared = perf_counter()
         report = base.load(problem.facts).report
@@ -85,12 +85,12 @@ def materialise(task: Task) -> None:
 
 
 def seconds_on_rules(report: Report) -> float:
-    """The time spent on applying rules; the rest is encoding and storing facts."""
+    """Return the time spent on rules, without encoding and storing facts."""
     return sum(sum(stratum.seconds.values()) for stratum in report.strata)
 
 
 def peer(task: Task) -> None:
-    """Let a peer materialise a problem, once."""
+    """Materialise a problem with a peer, once."""
     from evermat.bench import peers  # noqa: PLC0415  loads pyarrow
 
     run = {"clingo": peers.run_clingo, "duckdb": peers.run_duckdb}[task["peer"]]
@@ -112,7 +112,7 @@ def peer(task: Task) -> None:
 def maintain(task: Task) -> None:
     """Materialise a problem, then delete and reinsert facts by one algorithm.
 
-    No further sample is begun when the `seconds` of the task are over.
+    No further sample is started after the `seconds` of the task.
     """
     for _ in _maintained(task, task["warm"]):
         pass
@@ -127,18 +127,18 @@ def _maintained(task: Task, folder: str) -> Iterator[Record]:
     from evermat.maintenance.counting import Kept  # noqa: PLC0415  likewise
 
     problem = open_problem(Path(folder))
-    # Drawing a sample passes over as much memory as there are facts, and an update
-    # after it would find nothing in the caches of the processor.
+    # Drawing a sample scans all facts, and would evict everything from the caches
+    # before an update.
     samples = list(_updates(task, problem))
     algorithm = INCREMENTAL.get(task["algorithm"])
-    # As users get it; algorithms that read no counts are measured without them.
+    # Default settings; algorithms that read no counts are measured without them.
     counters = algorithm is None or algorithm.needs is not Kept.NONE
     base = KnowledgeBase(problem.rules, counters=counters)
     begin = perf_counter()
     base.load(problem.facts)
     seconds = perf_counter() - begin
     yield {"event": "loaded", "facts": base.stats()["facts"], "seconds": seconds}
-    # What is there now stays; collecting between updates need not look at it.
+    # Existing objects stay; the collections between updates need not scan them.
     gc.collect()
     gc.freeze()
     for number, rows in enumerate(samples):
@@ -217,15 +217,15 @@ def spark(task: Task) -> None:
 
 # ------------------------------------------------------------------------------ memory
 
-# The peak of a process's memory.
+# The peak memory of a process.
 
 
 def peak_megabytes() -> float:
-    """The largest resident size this process has had, in units of 10⁶ bytes.
+    """Return the largest resident size of this process, in units of 10⁶ bytes.
 
-    Linux hands the figure of `getrusage` on from parent to child, so that a small child
-    of a large parent looks large; the kernel's own figure for the address space does
-    not have this flaw, and is read where there is one.
+    Linux passes the figure of `getrusage` on from parent to child, so a small child of
+    a large parent appears large; the kernel's own figure for the address space does not
+    have this flaw, and is used where available.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -253,7 +253,7 @@ TASKS: dict[str, Callable[[Task], None]] = {
 
 
 def main() -> None:
-    """Read a task and do it."""
+    """Read a task and run it."""
     task = json.loads(sys.stdin.read())
     TASKS[task["task"]](task)
 

@@ -1,7 +1,7 @@
-"""The workloads, each a few lines: a name, a generator and what to reach.
+"""The workloads, a few lines each: a name, a generator and the goals.
 
 `scale` multiplies the work: at scale 2 a workload has about twice as many rule
-instances. Scale 1 is the size that the goals speak of.
+instances. The goals refer to scale 1.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A problem that is made at any scale.
+    """A problem that can be generated at any scale.
 
     Attributes:
-        name: how it is called on the command line.
-        title: what it is, for tables.
+        name: its name on the command line.
+        title: its title in tables.
         make: the generator, from a scale.
-        reach_seconds: the goal for materialisation, facts being loaded already.
+        reach_seconds: the goal for materialising loaded facts.
         reach_megabytes: the goal for the memory of the whole process.
-        orientation: what others need, for the table.
-        peers: who is asked to do the same.
+        orientation: published figures of other systems, for the table.
+        peers: the peers to compare with.
     """
 
     name: str
@@ -131,7 +131,7 @@ WORKLOADS = _by_name(
         name="ontology-20k",
         title="20,000 axioms as rules over the same triples",
         make=partial(_ontology, 20_000),
-        # As SQL, 20,000 rules are a statement no one would write.
+        # As SQL, 20,000 rules would be an unrealistic statement.
         peers=("clingo",),
     ),
     Workload(
@@ -153,4 +153,4 @@ MATERIALISE = (
 """The workloads of the materialisation suite, in the order of its tables."""
 
 GROWTH = ("dag-linear", "sspe", "universities", "points-to", "ontology-20k")
-"""Those that are also run at several scales."""
+"""Workloads that are also run at several scales."""

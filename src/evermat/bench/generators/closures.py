@@ -1,7 +1,7 @@
 """Problems in which closures do most of the work.
 
-The data of the paper on modules are not ours to ship, so these are look-alikes: they
-have the same sorts of rules and the same shape of data, at any size.
+The data of the paper on modules may not be redistributed, so these are look-alikes:
+they have the same kinds of rules and the same shape of data, at any size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CHAIN = 500
 """Categories in a long chain or cycle; see `categories`."""
 _LONG_SHARE = 1 / 100
-"""Of all categories, those in long chains and cycles."""
+"""Share of categories in long chains and cycles."""
 
 CLIQUES = """\
 same(?x, ?z) :- same(?x, ?y), same(?y, ?z) .
@@ -63,7 +63,7 @@ colleague(?x, ?y) :- works_for(?x, ?z), works_for(?y, ?z), professor(?x) .
 
 
 def cliques(count: int, nodes: int, edges: int, seed: int = 1) -> Problem:
-    """Connected components, each held together by few of its many facts."""
+    """Connected components, each spanned by few of its many facts."""
     random = np.random.default_rng(seed)
     parts = [_component(random, n * nodes, nodes, edges) for n in range(count)]
     return Problem(CLIQUES, {"same": _table(np.concatenate(parts, axis=1))})
@@ -79,7 +79,7 @@ def short_paths(count: int) -> Problem:
 def _component(
     random: np.random.Generator, first: int, nodes: int, edges: int
 ) -> Numbers:
-    """A random tree and some further edges."""
+    """Return a random tree and some additional edges."""
     later = np.arange(1, nodes)
     tree = np.stack([later, (random.random(nodes - 1) * later).astype(np.int64)])
     others = random.integers(0, nodes, (2, max(0, edges - nodes + 1)))
@@ -90,11 +90,11 @@ def categories(concepts: int, seed: int = 1) -> Problem:
     """A graph of categories with cycles, and the rules of SKOS on it.
 
     Most categories are in a flat hierarchy, few in long chains, and every other chain
-    leads back to its beginning. How long and how many they are follows from what the
-    paper says of its sample of DBpedia: the materialisation is 19.4 times as large as
-    the data, and took 3,623 s without modules. On the same server the 8.9 thousand
-    million instances of DAG-R took 3,239 s, so that there were about 103 instances for
-    each of the 97 million facts.
+    is closed to a cycle. Their length and number follow from the paper's figures for
+    its sample of DBpedia: the materialisation is 19.4 times as large as the data, and
+    took 3,623 s without modules. On the same server the 8.9 thousand million instances
+    of DAG-R took 3,239 s, so there were about 103 instances for each of the 97 million
+    facts.
     """
     random = np.random.default_rng(seed)
     long = round(concepts * _LONG_SHARE)

@@ -35,7 +35,7 @@ _NAMED = (
     *(("telephone", 0), ("takes_course", 0), ("author", 1)),
     *(("friend_of", 0), ("same_home_town", 1), ("like", 0)),
 )
-"""Where people go by either of their names."""
+"""Positions at which people appear by either of their names."""
 
 
 def university_equalities(

@@ -55,8 +55,8 @@ def random_dag(
         raise ValueError(message)
     keys = np.empty(0, dtype=np.int64)
     while len(keys) < edges:
-        # About half of the missing pairs are drawn twice over, so that a dense graph
-        # needs few rounds as well.
+        # About half of the missing pairs are drawn twice, so that a dense graph needs
+        # few rounds as well.
         draws = 2 * (edges - len(keys)) + 16
         ends = np.sort(random.integers(0, nodes, size=(2, draws)), axis=0)
         ends = ends[:, ends[0] < ends[1]]
@@ -66,7 +66,7 @@ def random_dag(
 
 
 def distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct keys in ascending order; sorting is far quicker than `np.unique`."""
+    """Return the distinct keys in ascending order; far faster than `np.unique`."""
     ordered = np.sort(keys)
     if len(ordered) == 0:
         return ordered
@@ -80,11 +80,11 @@ def distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 # SSPE, single-source path enumeration: the lengths of all paths from node 0.
 #
-# A random DAG as in `graphs`, with an integer length from 1 to 100 on each edge. How
-# many facts come out depends on how early the first nodes after node 0 lie, so it
+# A random DAG as in `graphs`, with an integer length from 1 to 100 on each edge. The
+# number of derived facts depends on how early the first nodes after node 0 are, so it
 # varies a lot with the seed: 100,000 nodes and 1,000,000 edges give 8 to 40 million.
-# `SEEDS` lists seeds that give about 8.2 million facts for each 100,000 nodes, which is
-# the size the workload is known by.
+# `SEEDS` lists seeds that give about 8.2 million facts per 100,000 nodes, which is the
+# usual size of the workload.
 
 
 PATH_LENGTHS = """\
@@ -95,7 +95,7 @@ dist(?y, ?z) :- dist(?x, ?z1), edge(?x, ?y, ?z2), ?z = ?z1 + ?z2 .
 LONGEST = 100
 
 SEEDS = {25_000: 105, 50_000: 38, 100_000: 18, 200_000: 5}
-"""For each number of nodes, with ten times as many edges, a seed of the usual size."""
+"""Seeds of the usual size by number of nodes, with ten times as many edges."""
 
 
 def path_lengths(nodes: int, edges: int, seed: int | None = None) -> Problem:
@@ -143,7 +143,7 @@ def points_to(
     distance: int = 40,
     seed: int = 3,
 ) -> Problem:
-    """A program of that many variables and statements."""
+    """A program with some numbers of variables and statements."""
     random = np.random.default_rng(seed)
     facts = {
         "assign": _near_pairs(variables, assignments, distance, random),
@@ -169,11 +169,11 @@ def _near_pairs(
 
 # ----------------------------------------------------------------------- backward work
 
-# Example 1 of the paper on DRed with counters: work that only backwards rules do.
+# Example 1 of the paper on DRed with counters: rules that are only expensive backwards.
 #
 # `R(a_i, b)` and `R(a_i, c_i)` for i = 1 … n, and one rule. Materialising takes time
 # linear in n. Deleting all `R(a_i, c_i)` overdeletes 3n facts; a rule that is matched
-# from its head backwards, one fact at a time, then looks at n candidates for each of n.
+# from its head backwards, one fact at a time, then examines n candidates for each of n.
 
 
 BACKWARD_WORK = "s(?y1, ?y2) :- r(?x, ?y1), r(?x, ?y2) .\n"

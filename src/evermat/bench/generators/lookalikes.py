@@ -1,16 +1,16 @@
 """Look-alikes of the data sets that the papers measure, at any size.
 
-None of them is the data set it is named after: those are not ours to ship, and most are
-too large for one machine. A look-alike has the sorts of rules that the papers name as
-the reason for their figures (cliques, rules that are hard to evaluate backwards, one
-large recursive component, rules that never fire), their numbers of rules and strata,
-and random facts.
+None of them is the data set it is named after: those may not be redistributed, and most
+are too large for one machine. A look-alike has the kinds of rules to which the papers
+attribute their figures (cliques, rules that are hard to evaluate backwards, one large
+recursive component, rules that never fire), the same numbers of rules and strata, and
+random facts.
 
-`triples_with_rules` makes most of them. Things live in groups; within a group they have
-classes and are linked by properties. Ten classes of a group depend on each other by
-recursive rules "whatever has a p to a D is a C", and a ring of further rules makes all
-groups of a stratum one component. Nonrecursive rules lead from stated classes and
-properties into these classes, and from them up a chain of further ones.
+`triples_with_rules` generates most of them. Things belong to groups; within a group
+they have classes and are linked by properties. Ten classes of a group depend on each
+other by recursive rules "anything with a p to a D is a C", and a ring of further rules
+makes all groups of a stratum one component. Nonrecursive rules lead from explicit
+classes and properties to these classes, and from them up a chain of further ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "http://lookalike.example/"
 _CLASSES = 10
-"""Classes of a group, of each sort; it has as many properties."""
+"""Number of classes of each kind in a group, and of its properties."""
 _RULES_OF_A_GROUP = 40
 _SPOKES = 5_000
 """Facts around one hub."""
@@ -45,14 +45,14 @@ _SPOKES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the rules of a look-alike are.
+    """The rules of a look-alike.
 
     Attributes:
-        nonrecursive, recursive: how many rules of each sort at most: random ones may be
-            the same.
-        strata: into how many components the recursive rules are divided.
-        hubs: the share of facts that lie around hubs, as in Example 1 of the paper on
-            DRed^c: a rule over them is quadratic when it is evaluated backwards.
+        nonrecursive, recursive: the largest numbers of rules of each kind; random rules
+        may coincide.
+        strata: the number of components of the recursive rules.
+        hubs: the share of facts around hubs, as in Example 1 of the paper on DRed^c: a
+            rule over them is quadratic when it is evaluated backwards.
     """
 
     nonrecursive: int
@@ -62,7 +62,7 @@ class Shape:
 
 
 def triples_with_rules(shape: Shape, facts: int, *, seed: int = 1) -> Problem:
-    """A problem of that shape over about so many triples."""
+    """Return a problem of that shape with about `facts` triples."""
     random = np.random.default_rng(seed)
     groups = max(1, (shape.nonrecursive + shape.recursive) // _RULES_OF_A_GROUP)
     around = round(facts * shape.hubs) // 2
@@ -73,7 +73,7 @@ def triples_with_rules(shape: Shape, facts: int, *, seed: int = 1) -> Problem:
         random.integers(0, things, typed),
         random.integers(0, things, linked),
     )
-    # What is linked is of one group: numbers of a group differ by a multiple of groups.
+    # Linked things are of one group: their numbers differ by a multiple of `groups`.
     others = (ends + groups * random.integers(1, things // groups, linked)) % things
     others += (ends - others) % groups
     stated = "t" if shape.nonrecursive else "c"
@@ -121,7 +121,7 @@ def _nonrecursive(
         group, turn = number % groups, number // groups
         stated, derived, prop = (group * _CLASSES + _one_of(random, 3)).tolist()
         if turn % 2:
-            # From the recursive classes up a chain, as long as there are strata.
+            # From the recursive classes up a chain, one class per stratum.
             level = turn // 2 % max(1, shape.strata)
             low = f":up{group}n{level - 1}" if level else f":c{derived}"
             lines.append(f"[?x, a, :up{group}n{level}] :- [?x, a, {low}] .")
@@ -134,7 +134,7 @@ def _nonrecursive(
                 f"[?x, a, :c{derived}] :- [?x, :p{prop}, ?y], [?y, a, :t{stated}] .",
             )[turn // 2 % 4]
         )
-    # Some of them may be the same.
+    # Some of them may coincide.
     return list(dict.fromkeys(lines))
 
 
@@ -161,7 +161,7 @@ def _recursive(random: np.random.Generator, shape: Shape, groups: int) -> list[s
 
 
 def _one_of(random: np.random.Generator, count: int) -> Numbers:
-    """Numbers within a group, small ones more often."""
+    """Return numbers within a group, small ones more often."""
     return (_CLASSES * random.random(count) ** 2).astype(np.int64)
 
 
@@ -169,7 +169,7 @@ def _one_of(random: np.random.Generator, count: int) -> Numbers:
 
 
 def uobm(people_shape: Shape | None, facts: int, *, seed: int = 1) -> Problem:
-    """Universities with friends and home towns, and perhaps with further rules.
+    """Universities with friends and home towns, and optionally more rules.
 
     People of one home town form a clique, which is symmetric and transitive. Each
     department is the hub of a rule that relates its members pairwise.
@@ -203,12 +203,12 @@ _SAME_CODE = "?x ≈ ?y :- code(?x, ?z), code(?y, ?z) .\n"
 def with_equal_names(
     problem: Problem, cliques: int, size: int, *, seed: int = 1
 ) -> Problem:
-    """A problem some of whose constants are equal, because they have the same code.
+    """Make some constants of a problem equal, by giving them the same code.
 
     Args:
-        problem: has triples, whose subjects are given codes.
-        cliques: how many cliques of equal constants there are.
-        size: how many constants each of them has.
+        problem: has triples, whose subjects get codes.
+        cliques: the number of cliques of equal constants.
+        size: the number of constants in each of them.
         seed: of the random choice.
     """
     random = np.random.default_rng(seed)
@@ -227,7 +227,7 @@ def with_equal_names(
 
 
 def uobm_with_equality(facts: int, clique: int, *, seed: int = 1) -> Problem:
-    """Universities where people have two names, and perhaps one large clique.
+    """Universities where people have two names, and optionally one large clique.
 
     The upper bound of UOBM merges thousands of constants into one.
     """

@@ -31,7 +31,7 @@ NAMESPACE = "http://bench.example/"
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 NAMES = 5_000
-"""How many classes there are, and how many properties."""
+"""Number of classes, and of properties."""
 
 _FAN_OUT = 4
 _SKEW = 1.5
@@ -39,7 +39,7 @@ _TYPED_SHARE = 0.3
 
 
 def ontology_rules(axioms: int, triples: int, seed: int = 1) -> Problem:
-    """That many axioms as rules, over that many triples."""
+    """`axioms` axioms as rules, over `triples` triples."""
     return Problem(_rules(axioms), {"triple": _triples(triples, seed)})
 
 
@@ -63,7 +63,7 @@ def _rules(axioms: int) -> str:
 
 
 def _triples(wanted: int, seed: int) -> pa.Table:
-    """Triples about `wanted / 5` individuals, each triple once."""
+    """Return triples about `wanted / 5` individuals, each triple once."""
     random = np.random.default_rng(seed)
     individuals = max(2, wanted // 5)
     typed = int(wanted * _TYPED_SHARE)
@@ -129,12 +129,12 @@ def _as_terms(texts: pa.Array) -> pa.StructArray:
 #
 # Concepts form a hierarchy in which each has one or two parents a little above it, as
 # in medical terminologies. Some are defined: by a conjunction of two others (`conj`),
-# or as what has a role to something (`some`). Concepts have roles to others (`has`),
+# or as things with a role to something (`some`). Concepts have roles to others (`has`),
 # roles have parents (`subrole`) and chains (`chain`).
 #
-# Six rules classify: `sub` are subclass pairs, `role` are triples of what has which
-# role to what. The first of them says that `sub` is transitive; three of the others
-# derive pairs and triples from what the closure has, so that it is fed in every round.
+# Six rules classify: `sub` contains subclass pairs, `role` triples of a concept, a role
+# and another concept. The first rule makes `sub` transitive; three of the others derive
+# pairs and triples from the closure, so that it grows in every round.
 
 
 RULES = """
@@ -153,11 +153,11 @@ _NEARNESS = 4
 """Parents have about half the number of a concept: paths are logarithmic in length."""
 
 _TOP = 20
-"""One concept in this many is at the top: definitions by roles are found there."""
+"""One concept in this many is at the top, where definitions by roles are."""
 
 
 def terminology(concepts: int, seed: int = 1) -> Problem:
-    """A terminology of n concepts, which come after those above them."""
+    """A terminology of n concepts; parents have smaller numbers."""
     random = np.random.default_rng(seed)
     # Parents have smaller numbers, so that there are no cycles.
     every = np.arange(1, concepts)
@@ -188,7 +188,7 @@ def _above(
 
 
 def _defined_by_two(random: np.random.Generator, concepts: int) -> pa.Table:
-    """What is below two concepts is below a third one, which lies above both."""
+    """Return definitions: below two concepts means below a third one."""
     size = concepts // _TOP
     one = random.integers(1, concepts, size)
     other = _above(random, one)
@@ -205,7 +205,7 @@ def _with_roles(random: np.random.Generator, concepts: int) -> pa.Table:
 
 
 def _defined_by_roles(random: np.random.Generator, concepts: int) -> pa.Table:
-    """What has a role to something is below a concept at the top."""
+    """Return definitions: things with a role to something are below a top concept."""
     size = concepts // _TOP
     return _column_table(
         random.integers(0, _ROLES, size),
@@ -221,6 +221,6 @@ def _pairs(
 
 
 def _column_table(*columns: NDArray[np.int64]) -> pa.Table:
-    """The rows of some columns, each once."""
+    """Return the distinct rows of some columns."""
     rows = np.unique(np.stack(columns), axis=1)
     return pa.table({str(at): column for at, column in enumerate(rows)})

@@ -1,7 +1,7 @@
 """A shop that recalls products: orders, parts of parts, and a network of suppliers.
 
-As a pipeline has it: Parquet files, a configuration, and change files for a day. Eleven
-rules with two recursions and two negations.
+It is set up for a pipeline: Parquet files, a configuration, and change files for a day.
+Eleven rules have two recursions and two negations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ overdue(?c) :- notify(?c, ?a), not notified(?c, ?a) .
 """
 
 ORDERS = 220_000
-"""Orders at scale 1, which makes about 1.15 million facts and what follows."""
+"""Orders at scale 1, with about 1.15 million explicit facts."""
 TABLES = (
     *("placed", "line", "returned", "part_of"),
     *("delivers", "makes", "recalled", "notified"),
@@ -79,7 +79,7 @@ def orders(scale: float) -> dict[str, pa.Table]:
 
 
 def _skewed(chance: np.random.Generator, size: int, values: int) -> Numbers:
-    """Small numbers more often than large ones, none of them very often."""
+    """Return small numbers more often than large ones, none of them very often."""
     return (chance.random(size) ** 1.5 * values).astype(np.int64)
 
 
@@ -106,7 +106,7 @@ def _table(*columns: pa.Array | Numbers) -> pa.Table:
 
 
 def changes(tables: dict[str, pa.Table], size: int) -> tuple[pa.Table, pa.Table]:
-    """Lines of orders that come and that leave in a day."""
+    """Return the order lines that are inserted and deleted in a day."""
     chance = np.random.default_rng(_SEED + 1)
     lines = tables["line"]
     gone = lines.take(pa.array(chance.choice(lines.num_rows, size, replace=False)))
@@ -117,7 +117,7 @@ def changes(tables: dict[str, pa.Table], size: int) -> tuple[pa.Table, pa.Table]
 
 
 def write_shop(folder: Path, scale: float, *, updated: int = 1000) -> int:
-    """Write tables and the change files of a day; how many rows there are."""
+    """Write tables and the change files of a day; return the number of rows."""
     tables = orders(scale)
     for name, table in tables.items():
         (folder / "data").mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def write_shop(folder: Path, scale: float, *, updated: int = 1000) -> int:
 
 
 def configuration(engine: str, conf: Mapping[str, str]) -> str:
-    """The pipeline over these files, as TOML."""
+    """Return the configuration of a pipeline over these files, as TOML."""
     text = ['[program]\nrules = "rules.dl"', f"[engine]\n{engine}", "[engine.conf]"]
     text += [f'"{name}" = "{value}"' for name, value in conf.items()]
     text.append('[state]\npath = "state"')

@@ -1,7 +1,7 @@
-"""What a generator gives: rules and the facts they are run on.
+"""A generated problem: rules and explicit facts, and updates of these.
 
 A problem can be written to a folder and opened again, so that one process generates it
-and others measure: the memory a generator needs is then no part of what is measured.
+and others measure: the memory of a generator is then not part of the measurement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Problem:
         return sum(table.num_rows for table in self.facts.values())
 
     def save(self, folder: Path) -> None:
-        """Write the problem to a folder: a text and an Arrow file per predicate."""
+        """Write the problem to a folder: its rules and an Arrow file per predicate."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _RULES).write_text(self.rules, encoding="utf-8")
         for predicate, table in self.facts.items():
@@ -59,10 +59,10 @@ def open_problem(folder: Path) -> Problem:
 def sample(
     problem: Problem, count: int, seed: int, *, only: str | None = None
 ) -> Mapping[str, pa.Table]:
-    """That many explicit facts, each equally likely, by predicate.
+    """Draw `count` explicit facts, each equally likely, by predicate.
 
     Args:
-        problem: where the facts come from.
+        problem: the problem with the facts.
         count: how many; all of them if there are fewer.
         seed: of the random choice.
         only: the one predicate to take facts from, instead of all.
@@ -73,7 +73,7 @@ def sample(
 def divided(
     problem: Problem, count: int, seed: int, *, only: str | None = None
 ) -> tuple[Mapping[str, pa.Table], Problem]:
-    """What `sample` gives, and the problem without it."""
+    """Return the result of `sample`, and the problem without it."""
     predicates = [only] if only is not None else sorted(problem.facts)
     sizes = [problem.facts[predicate].num_rows for predicate in predicates]
     total = sum(sizes)
@@ -93,6 +93,6 @@ def divided(
 
 
 def half(problem: Problem, predicate: str) -> Mapping[str, pa.Table]:
-    """The second half of a predicate's facts; for Example 1 all `r(a_i, c_i)`."""
+    """Return the second half of a predicate's facts."""
     table = problem.facts[predicate]
     return {predicate: table.slice(table.num_rows // 2)}

@@ -1,14 +1,14 @@
 """Universities: a look-alike of the LUBM benchmark, in plain predicates.
 
 The data describe universities with departments, staff, students, courses, research
-groups and publications; how many there are of each follows the published profile of
-LUBM. Names, rules and code are our own, so sizes compare with LUBM and answers do not.
-A university has about 130,000 facts, of which a third are names and addresses that no
-rule uses for anything but the class of their subject. About half as many are derived.
+groups and publications, whose numbers follow the published profile of LUBM. Names,
+rules and code are Evermat's own, so sizes compare with LUBM and answers do not. A
+university has about 130,000 facts, of which a third are names and addresses that rules
+only use for the class of their subject. About half as many are derived.
 
-Classes are unary predicates and properties binary ones. The rules are made from the
-tables below: hierarchies of classes and properties, domains and ranges, inverses, one
-transitive property, and the few rules with joins at the end.
+Classes are unary predicates and properties binary ones. The rules are generated from
+the tables below: hierarchies of classes and properties, domains and ranges, inverses,
+one transitive property, and a few rules with joins at the end.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ own_advisor(?x, ?y) :- advisor(?x, ?y), instructor(?x, ?y) .
 
 
 def rules() -> str:
-    """The program, about a hundred rules."""
+    """Return the program, about a hundred rules."""
     lines = [f"{sup}(?x) :- {sub}(?x) ." for sub, sup in SUBCLASSES.items()]
     lines += [f"{sup}(?x, ?y) :- {sub}(?x, ?y) ." for sub, sup in SUBPROPERTIES.items()]
     lines += [f"{inv}(?y, ?x) :- {name}(?x, ?y) ." for name, inv in INVERSES.items()]
@@ -181,18 +181,18 @@ class _Campus:
         self.binary.setdefault(name, []).append((left, right))
 
     def amounts(self, groups: int, least: int, most: int) -> Ids:
-        """For each group, a random number of members."""
+        """Return for each group a random number of members."""
         return self.random.integers(least, most + 1, size=groups)
 
     def pick(self, owners: Ids, starts: Ids, counts: Ids) -> Ids:
-        """For each owner a random member of its group, by number."""
+        """Return for each owner a random member of its group, by number."""
         room = counts[owners]
         return starts[owners] + (self.random.random(len(owners)) * room).astype(
             np.int64
         )
 
     def tables(self) -> dict[str, pa.Table]:
-        """The facts, each once."""
+        """Return the facts, each once."""
         found = {}
         for name, parts in self.unary.items():
             found[name] = pa.table({"x": pa.concat_arrays(parts)})
@@ -210,17 +210,17 @@ def _names(prefix: str, numbers: Ids) -> pa.Array:
 
 
 def _spread(counts: Ids) -> Ids:
-    """For each member its group: counts 2, 1 give 0, 0, 1."""
+    """Return the group of each member: counts 2, 1 give 0, 0, 1."""
     return np.repeat(np.arange(len(counts)), counts)
 
 
 def _starts(counts: Ids) -> Ids:
-    """The number of the first member of each group."""
+    """Return the number of the first member of each group."""
     return np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
 
 
 def universities(count: int, *, departments: float = 20, seed: int = 1) -> Problem:
-    """That many universities, with about `departments` departments each.
+    """`count` universities, with about `departments` departments each.
 
     Fewer departments make smaller universities, for tests.
     """
@@ -304,7 +304,7 @@ def _staff(campus: _Campus, home: Ids, universities: int) -> _Staff:
 
 
 def _merge(parts: list[_Members]) -> _Members:
-    """All members of several kinds, again department by department."""
+    """Return all members of several kinds, department by department."""
     department = np.concatenate([part.department for part in parts])
     order = np.argsort(department, kind="stable")
     names = pa.concat_arrays([part.names for part in parts]).take(pa.array(order))
@@ -313,7 +313,7 @@ def _merge(parts: list[_Members]) -> _Members:
 
 
 def _anywhere(campus: _Campus, people: int, universities: int) -> pa.Array:
-    """A university for each; half of them come from outside the data."""
+    """Return a university for each person; half of them are not in the data."""
     chosen = campus.random.integers(0, 2 * universities, size=people)
     return _names("university", chosen)
 
@@ -350,7 +350,7 @@ def _courses(campus: _Campus, staff: _Staff) -> _Courses:
 def _students(
     campus: _Campus, staff: _Staff, courses: _Courses, universities: int
 ) -> _Members:
-    """Enrol students; those who graduated are returned."""
+    """Enrol students; return the graduates."""
     basic = _enrol(campus, "undergraduate", staff, (8, 14))
     _attend(campus, basic, courses.basic, (2, 4))
     _advise(campus, basic, staff.professors, 0.2)
@@ -367,7 +367,7 @@ def _students(
 def _enrol(
     campus: _Campus, kind: str, staff: _Staff, ratio: tuple[int, int]
 ) -> _Members:
-    """Students of each department, a number for each of its staff."""
+    """Enrol students of each department, in a ratio to its staff."""
     sizes = staff.everyone.counts
     counts = (sizes * campus.random.uniform(*ratio, size=len(sizes))).astype(np.int64)
     department = _spread(counts)
@@ -406,7 +406,7 @@ def _assist(campus: _Campus, graduates: _Members, courses: _Members) -> None:
 
 
 def _publications(campus: _Campus, staff: _Staff, graduates: _Members) -> None:
-    """Papers of the staff; some have graduates of the department as co-authors."""
+    """Publish papers of the staff; some have graduates as co-authors."""
     for rank, (_, (least, most)) in _RANKS.items():
         authors = staff.by_rank[rank]
         author = _spread(campus.amounts(len(authors.names), least, most))
@@ -422,15 +422,15 @@ def _publications(campus: _Campus, staff: _Staff, graduates: _Members) -> None:
 
 # ------------------------------------------------------------------- university people
 
-# What people do beside their studies: friends, home towns, and what they like.
+# Activities of people besides their studies: friends, home towns, and likes.
 #
-# UOBM adds that to LUBM, and has about 245,000 explicit facts for each university where
-# LUBM has 130,000, and nearly twice as many facts in all as explicit ones. This look-
-# alike does the same to the look-alike of LUBM: people have friends (which is
+# UOBM adds these to LUBM, and has about 245,000 explicit facts per university where
+# LUBM has 130,000, and nearly twice as many facts in all as explicit ones. This
+# look-alike does the same to the look-alike of LUBM: people have friends (which is
 # symmetric) and others from their home town (symmetric and transitive), and they like,
 # love and are crazy about sports, music and other things; to love something is to like
-# it, and the other way. How many of each there are was chosen for the sums to be those
-# of UOBM.
+# it, and vice versa. The numbers of each were chosen so that the sums are those of
+# UOBM.
 
 
 RULES = """
@@ -456,11 +456,11 @@ OTHERS = ("chess", "travelling", "painting", "reading", "gardening", "cooking")
 THINGS = (*SPORTS, *MUSIC, *OTHERS)
 
 FRIENDS, LIKES, LOVES, CRAZES = 4.25, 2.0, 0.5, 1.0
-"""Facts for each person."""
+"""Facts per person."""
 NEIGHBOURS = 300
-"""Friends are among this many that were listed before: most are of one department."""
+"""Friends are among this many people listed before: most are of one department."""
 FROM_ONE_TOWN = 3
-"""People of one place of origin that know of each other."""
+"""Number of people from one town that know each other."""
 
 
 def add_people(
@@ -497,7 +497,7 @@ def add_people(
 
 
 def _pairs(left: pa.Array, right: pa.Array) -> pa.Table:
-    """Two columns, each row once."""
+    """Return two columns with distinct rows."""
     pairs = pa.table([left, right], names=["c1", "c2"])
     return pairs.filter(pc.not_equal(left, right)).group_by(["c1", "c2"]).aggregate([])
 
@@ -509,7 +509,7 @@ def _pairs(left: pa.Array, right: pa.Array) -> pa.Table:
 
 NAMESPACE = "http://universities.example/"
 LITERALS = frozenset({"name", "email", "telephone"})
-"""Properties whose values are texts."""
+"""Properties whose values are strings."""
 FILES = 4
 
 _UNARY = re.compile(r"(\w+)\((\?\w+)\)")
@@ -517,14 +517,14 @@ _BINARY = re.compile(r"(\w+)\((\?\w+), (\?\w+)\)")
 
 
 def triple_rules() -> str:
-    """The rules over triples: classes are types, and properties are properties."""
+    """Return the rules over triples: classes are types."""
     text = _BINARY.sub(r"[\2, :\1, \3]", rules())
     text = _UNARY.sub(r"[\2, a, :\1]", text)
     return f"@prefix : <{NAMESPACE}> .\n{text}"
 
 
 def triples(facts: Mapping[str, pa.Table]) -> pa.Table:
-    """Facts of plain predicates as one table of triples."""
+    """Return facts of plain predicates as one table of triples."""
     return pa.concat_tables(_triples(name, table) for name, table in facts.items())
 
 
