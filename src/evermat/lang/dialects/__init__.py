@@ -1,1 +1,1 @@
-"""Readers of rule languages that are not ours, into the same `Program` objects."""
+"""Readers of other rule languages, into the same `Program` objects."""

@@ -49,14 +49,14 @@ _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds; without parts, true."""
+    """A conjunction; without parts, true."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Some part holds; without parts, false."""
+    """A disjunction; without parts, false."""
 
     parts: tuple[Formula, ...]
 
@@ -65,10 +65,10 @@ Formula = BodyElement | AllOf | AnyOf
 
 
 def negate(formula: Formula) -> Formula:
-    """The formula that holds exactly when this one does not."""
+    """Return the negation of a formula."""
     match formula:
         case AllOf(parts):
-            # Counts and sums have a value in any case, which is what is denied.
+            # Counts and sums always have a value; the negation is about that value.
             values = tuple(part for part in parts if isinstance(part, Aggregation))
             others = [part for part in parts if not isinstance(part, Aggregation)]
             denied = AnyOf(tuple(negate(part) for part in others))
@@ -87,7 +87,7 @@ def negate(formula: Formula) -> Formula:
 
 
 def may_have_no_value(formula: Formula) -> bool:
-    """Whether there is an aggregate that has no value for an empty group."""
+    """Return whether some aggregate has no value for an empty group."""
     match formula:
         case AllOf(parts) | AnyOf(parts):
             return any(map(may_have_no_value, parts))
@@ -105,7 +105,7 @@ def _opposite(call: Call) -> Call:
 
 
 def alternatives(formula: Formula) -> list[tuple[BodyElement, ...]]:
-    """The bodies that together mean the same as the formula, in reading order."""
+    """Return the bodies of the disjunctive normal form, in reading order."""
     match formula:
         case AnyOf(parts):
             return [body for part in parts for body in alternatives(part)]
@@ -117,7 +117,7 @@ def alternatives(formula: Formula) -> list[tuple[BodyElement, ...]]:
 
 
 def count_alternatives(formula: Formula) -> int:
-    """How many bodies `alternatives` would give."""
+    """Return the number of bodies that `alternatives` would return."""
     match formula:
         case AnyOf(parts):
             return sum(map(count_alternatives, parts))
@@ -139,11 +139,11 @@ def count_alternatives(formula: Formula) -> int:
 
 
 MARK = "!"
-"""The first character of an existential variable's name, as long as it is one."""
+"""The first character of an existential variable's name, until it is replaced."""
 
 
 def with_skolem_terms(rule: Rule) -> Rule:
-    """The rule with a skolem term for each existential variable of its heads."""
+    """Return the rule with a skolem term for each existential variable of its heads."""
     in_heads: dict[str, Variable] = {}
     for head in rule.heads:
         for variable in atom_variables(head):
@@ -174,10 +174,10 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _skolem_name(rule: Rule, variable: Variable) -> Term:
-    """A name that tells the variables of all rules apart.
+    """Return a name that distinguishes the variables of all rules.
 
-    It is made from the rule itself, so that it does not change when other rules come or
-    go, and the same rule in two programs means the same individuals.
+    It is derived from the rule itself, so it does not change when other rules are added
+    or removed, and the same rule in two programs means the same individuals.
     """
     digest = hashlib.blake2b(str(rule).encode(), digest_size=8).hexdigest()
     name = f"{variable.name.removeprefix(MARK)}-{digest}"
@@ -193,7 +193,7 @@ _NOTHING: Mapping[str, Constant] = MappingProxyType({})
 def value_of(
     expression: Expression, values: Mapping[str, Constant] = _NOTHING
 ) -> Constant:
-    """The value of an expression, given those of its variables.
+    """Return the value of an expression, given those of its variables.
 
     Raises:
         ConstantExpressionError: a function or a variable has no value.
@@ -212,7 +212,7 @@ def value_of(
 
 
 def settled(atom: Atom) -> Atom:
-    """The atom of a fact, with values in place of expressions."""
+    """Return the atom of a fact, with values in place of expressions."""
     arguments = tuple(
         Term(value_of(argument), span=argument.span) for argument in atom.arguments
     )

@@ -1,11 +1,12 @@
-"""Rules as VLog (`.dlog`) and RDFox write them.
+"""Reads the rule languages of VLog (`.dlog`) and RDFox.
 
-VLog: a rule per line, a final dot is optional. `TE(s, p, o)` is the triple relation.
-Names that begin with a capital letter are variables; `<…>` and `rdf:type` are IRIs.
+VLog: one rule per line, with an optional final dot. `TE(s, p, o)` is the triple
+relation. Names that begin with a capital letter are variables; `<…>` and `rdf:type` are
+IRIs.
 
 RDFox: `PREFIX a: <…>` (or `@prefix`), variables `?X`, a dot after each rule. Predicates
-are IRIs, and stand for triples: `a:Person(?X)` is `[?X, rdf:type, a:Person]` and
-`a:knows(?X, ?Y)` is `[?X, a:knows, ?Y]`. Square brackets may stand for the parentheses.
+are IRIs, and atoms represent triples: `a:Person(?X)` is `[?X, rdf:type, a:Person]` and
+`a:knows(?X, ?Y)` is `[?X, a:knows, ?Y]`. Square brackets may replace the parentheses.
 
 Both may be mixed in one text.
 """
@@ -62,11 +63,11 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 def read_dlog(text: str, *, name: str = "<rules>") -> Program:
-    """The program in a text for VLog or RDFox.
+    """Parse a text in the syntax of VLog or RDFox.
 
     Raises:
         ParseError: the text is in neither syntax.
-        UnsupportedSyntaxError: it uses more than plain rules.
+        UnsupportedSyntaxError: it uses unsupported constructs.
 
     >>> print(read_dlog("RP0(X) :- TE(X,rdf:type,<http://a/C>)").rules[0])
     RP0(?X) :- [?X, a, <http://a/C>] .
@@ -75,7 +76,7 @@ def read_dlog(text: str, *, name: str = "<rules>") -> Program:
     try:
         return _Reader(source).program()
     except ParseError as problem:
-        # Queries of SPARQL begin with prefixes as programs of RDFox do.
+        # Queries of SPARQL begin with prefixes, like programs of RDFox.
         raise query_of_another_language(source) or problem from None
 
 
@@ -87,11 +88,11 @@ _AGGREGATES = {
     "AVG": "avg",
     "SAMPLE": "any",
 }
-"""What the aggregates of RDFox are called here."""
+"""Evermat's names of the aggregates of RDFox."""
 
 
 class _Reader:
-    """Reads one program."""
+    """Parses one program."""
 
     def __init__(self, source: Source) -> None:
         self._tokens = Scanner(source, _TOKEN, "the languages of VLog and RDFox")
@@ -101,7 +102,7 @@ class _Reader:
         self._aggregate_count = 0
 
     def program(self) -> Program:
-        """Read everything."""
+        """Parse the whole text."""
         problems: list[ProgramError] = []
         while self._tokens.current.kind != END:
             first = self._tokens.current
@@ -118,7 +119,7 @@ class _Reader:
         )
 
     def _skip_line(self, first: Token) -> None:
-        """Go on at the next line after a mistake; a rule fills its line."""
+        """Continue at the next line after an error; each rule is on its own line."""
         tokens = self._tokens
         text = tokens.source.text
         end = text.find("\n", max(first.start, tokens.current.start))
@@ -148,7 +149,7 @@ class _Reader:
         self._rules.append(Rule(tuple(heads), tuple(body), span=span))
 
     def _end_of_statement(self, after: str) -> None:
-        """A dot, or the end of the line."""
+        """Accept a dot, or the end of the line."""
         tokens = self._tokens
         if tokens.accept(".") or tokens.current.kind == END:
             return
@@ -165,16 +166,16 @@ class _Reader:
         tokens.accept(".")
 
     def _part(self) -> list[BodyElement]:
-        """A literal, or the aggregates of an `AGGREGATE(…)`."""
+        """Parse a literal, or the aggregates of an `AGGREGATE(…)`."""
         if self._tokens.current.text == "AGGREGATE":
             return self._aggregates()
         return [self._literal()]
 
     def _aggregates(self) -> list[BodyElement]:
-        """RDFox's `AGGREGATE([?x, :p, ?v] ON ?x BIND SUM(?v) AS ?total)`.
+        """Parse RDFox's `AGGREGATE([?x, :p, ?v] ON ?x BIND SUM(?v) AS ?total)`.
 
-        Variables that are not named behind `ON` belong to the aggregate alone, all
-        solutions of its body count, and groups without any have no value.
+        Variables that are not listed after `ON` are local to the aggregate, all
+        solutions of its body count, and groups without solutions have no value.
         """
         tokens = self._tokens
         first = tokens.advance()
@@ -205,14 +206,14 @@ class _Reader:
             name = Variable(target.text[1:], tokens.span(target))
             found.append(Aggregation(name, function, tuple(values), plain, span))
         tokens.expect(")", "at the end of `AGGREGATE`")
-        # Only groups with solutions have some solution.
+        # Only groups with solutions have a value of `any`.
         some = Variable(f"some_in{self._aggregate_count}")
         return [*found, Aggregation(some, "any", (solution[0],), plain, span)]
 
     def _aggregated(
         self, own: dict[str, Expression], solution: list[Expression]
     ) -> tuple[str, list[Expression]]:
-        """`SUM(?v)`: the function, and the tuples that it is over."""
+        """Parse `SUM(?v)`; return the function and the tuples that it aggregates."""
         tokens = self._tokens
         name = tokens.advance()
         function = _AGGREGATES.get(name.text)
@@ -255,7 +256,7 @@ class _Reader:
         return self._rdf_atom(name, arguments, span)
 
     def _triple(self) -> Atom:
-        """RDFox's `[?X, rdf:type, a:Person]`."""
+        """Parse RDFox's `[?X, rdf:type, a:Person]`."""
         first = self._tokens.current
         arguments = self._arguments(first)
         return Atom(TRIPLE, arguments, span=self._tokens.span_since(first))

@@ -1,11 +1,10 @@
-"""The plain part of the rule language of Nemo and Rulewerk (`.rls`).
+"""Reads the plain part of the rule language of Nemo and Rulewerk (`.rls`).
 
-Read: facts and rules with several heads, `~`, comparisons, arithmetic and functions;
-`@prefix`, `@base`, `@import`, `@export`, `@output`, `@parameter`, `@declare`, and
-Rulewerk's `@source`. Everything else is refused by name.
+Supported are facts and rules with several heads, `~`, comparisons, arithmetic and
+functions; `@prefix`, `@base`, `@import`, `@export`, `@output`, `@parameter`,
+`@declare`, and Rulewerk's `@source`. Everything else is rejected by name.
 
-A head variable `!x` asks for an individual that need not be known; see
-`evermat.lang.dialects.desugar`.
+A head variable `!x` is existential; see `evermat.lang.dialects.desugar`.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ AGGREGATES = {
     "max": "max",
     "mean": "avg",
 }
-"""What the aggregates of Nemo are called here."""
+"""Evermat's names of the aggregates of Nemo."""
 
 FUNCTIONS = {
     "str": "str",
@@ -121,7 +120,7 @@ _REPEATED = {"sum": "+", "prod": "*"}
 
 
 class TermReader:
-    """Reads terms; knows the prefixes, the base and the parameters seen so far."""
+    """Parses terms, with the prefixes, the base and the parameters declared so far."""
 
     aggregations: list[Aggregation]
     _in_head = False
@@ -134,7 +133,7 @@ class TermReader:
     # ------------------------------------------------------------------- names
 
     def expand(self, token: Token) -> str:
-        """The IRI of a prefixed name."""
+        """Return the IRI of a prefixed name."""
         iri = self.namespace.expand(token.text)
         if iri is None:
             raise self.tokens.unknown_prefix(
@@ -143,7 +142,7 @@ class TermReader:
         return iri
 
     def iri(self) -> str:
-        """A name in any of its three spellings, as an IRI."""
+        """Parse a name in any of its three spellings, as an IRI."""
         token = self.tokens.current
         match token.kind:
             case "iri":
@@ -161,7 +160,7 @@ class TermReader:
     # ------------------------------------------------------------------- atoms
 
     def atom(self) -> Atom:
-        """A predicate with its arguments."""
+        """Parse a predicate with its arguments."""
         tokens = self.tokens
         name = tokens.current
         predicate = self.iri()
@@ -183,7 +182,7 @@ class TermReader:
     # ------------------------------------------------------------- expressions
 
     def expression(self) -> Expression:
-        """Sums of products of terms."""
+        """Parse sums of products of terms."""
         with self.tokens.nested(self.tokens.current):
             return self.tokens.operations(("+", "-"), self._product)
 
@@ -230,7 +229,7 @@ class TermReader:
                 return Term(constant, span=tokens.span_since(token))
 
     def existential(self) -> Expression:
-        """A variable `!x`; only heads may have one."""
+        """Parse a variable `!x`, which is only allowed in heads."""
         token = self.tokens.current
         construct = "an existential variable outside a head is"
         raise self.tokens.unsupported(construct, token)
@@ -260,7 +259,7 @@ class TermReader:
         return inner
 
     def _aggregate(self, opening: Token) -> Expression:
-        """`#sum(?value, ?other)` in a head: over the distinct tuples of the body."""
+        """Parse `#sum(?value, ?other)` in a head, over distinct tuples."""
         tokens = self.tokens
         tokens.advance()
         name = tokens.current
@@ -309,7 +308,7 @@ class TermReader:
     # --------------------------------------------------------------- constants
 
     def constant(self) -> Constant:
-        """A name, a number, a literal, a truth value or a null."""
+        """Parse a name, a number, a literal, a Boolean or a null."""
         tokens = self.tokens
         token = tokens.current
         if token.kind == "name" and token.text in {"true", "false"}:
@@ -337,7 +336,7 @@ class TermReader:
         return Constant(Kind.STRING, text)
 
     def _format_string(self) -> Expression:
-        """`f"a{?x}b"`: the pieces put together; `{{` and `}}` are braces."""
+        """Parse `f"a{?x}b"` as a concatenation; `{{` and `}}` are braces."""
         tokens = self.tokens
         token = tokens.advance()
         width = 4 if token.text.startswith('f"""') else 2
@@ -362,7 +361,7 @@ class TermReader:
         return Call("concat", kept or (parts[0],), span=tokens.span(token))
 
     def _inserted(self, token: Token, start: int, end: int) -> tuple[int, Expression]:
-        """An expression in braces, and the offset after the closing one."""
+        """Parse an expression in braces; return it after the offset of its end."""
         tokens = self.tokens
         close = tokens.source.text.find("}", start, end)
         if close < 0:
@@ -414,7 +413,7 @@ _COMPRESSIONS = {"gzip", "none"}
 
 
 class FileReader(TermReader):
-    """Reads directives."""
+    """Parses directives."""
 
     def __init__(self, source: Source, parameters: dict[str, Constant]) -> None:
         super().__init__(source, dict(parameters))
@@ -424,7 +423,7 @@ class FileReader(TermReader):
         self._sources: list[DataSource] = []
 
     def directive(self) -> None:
-        """One directive with its final dot."""
+        """Parse one directive with its final dot."""
         tokens = self.tokens
         token = tokens.current
         read = {
@@ -472,7 +471,7 @@ class FileReader(TermReader):
             self.parameters[name] = value
 
     def _declare(self, _: Token) -> None:
-        """`@declare p(any, integer)`, from the older versions of Nemo."""
+        """Parse `@declare p(any, integer)`, from older versions of Nemo."""
         tokens = self.tokens
         first = tokens.current
         predicate = self.iri()
@@ -497,7 +496,7 @@ class FileReader(TermReader):
     # ------------------------------------------------------------------- files
 
     def sources_with(self, arities: Mapping[str, int]) -> Iterator[DataSource]:
-        """The sources; columns that the program does not describe can be anything."""
+        """Yield the sources; columns without declared types can have any."""
         for source in self._sources:
             options = dict(source.options)
             arity = arities.get(source.predicate)
@@ -547,13 +546,13 @@ class FileReader(TermReader):
             tokens.accept(",")
 
     def _add_sink(self, sink: DataSink) -> None:
-        """Keep one sink per predicate and file; the last word counts."""
+        """Keep one sink per predicate and file, the last one."""
         place = (sink.predicate, sink.path)
         self.sinks = [s for s in self.sinks if (s.predicate, s.path) != place]
         self.sinks.append(sink)
 
     def _source(self, directive: Token) -> None:
-        """Rulewerk's `@source p[2] : load-csv("file.csv")`."""
+        """Parse Rulewerk's `@source p[2] : load-csv("file.csv")`."""
         tokens = self.tokens
         predicate = self.iri()
         tokens.expect("[", "before the number of columns")
@@ -583,7 +582,7 @@ class FileReader(TermReader):
         self._sources.append(source)
 
     def _format(self) -> tuple[Token, Settings]:
-        """`csv { key = value, … }`."""
+        """Parse `csv { key = value, … }`."""
         tokens = self.tokens
         form = tokens.expect_kind("name", "a format such as `csv`")
         if form.text not in _TABLES and form.text not in _RDF:
@@ -602,7 +601,7 @@ class FileReader(TermReader):
         return form, settings
 
     def _columns(self) -> tuple[str, ...]:
-        """`int`, `(int)` or `(any, string, skip)`, with or without a last comma."""
+        """Parse `int`, `(int)` or `(any, string, skip)`, or with a last comma."""
         tokens = self.tokens
         if not tokens.accept("("):
             return (self._column_type(tokens.expect_kind("name", "a column type")),)
@@ -615,7 +614,7 @@ class FileReader(TermReader):
         return tuple(columns)
 
     def _given_values(self) -> dict[str, Constant]:
-        """`, ?a = $name, …` after a format: what variables in it stand for."""
+        """Parse `, ?a = $name, …` after a format: the values of variables in it."""
         tokens = self.tokens
         values: dict[str, Constant] = {}
         while tokens.accept(","):
@@ -670,7 +669,7 @@ class FileReader(TermReader):
         return text
 
     def _text(self, settings: Settings, key: str, values: dict[str, Constant]) -> str:
-        """The value of a setting as a plain text."""
+        """Return the value of a setting as a plain string."""
         token, expression = settings[key]
         if isinstance(expression, tuple):
             raise self.tokens.error(f"`{key}` cannot be a tuple", token)
@@ -678,7 +677,7 @@ class FileReader(TermReader):
 
 
 def file_name(predicate: str) -> str:
-    """A predicate as part of a file name, signs of IRIs replaced by `_`.
+    """Return a predicate as part of a file name, with signs of IRIs replaced by `_`.
 
     >>> file_name("https://example.org/result")
     'https___example.org_result'
@@ -697,12 +696,12 @@ def read_nemo(
     name: str = "<rules>",
     parameters: Mapping[str, object] | None = None,
 ) -> Program:
-    """The program in a text for Nemo or Rulewerk.
+    """Parse a program of Nemo or Rulewerk.
 
     Args:
         text: the program.
-        name: what messages call the text.
-        parameters: values for `$name`; they win over those in the program.
+        name: the name of the text in messages.
+        parameters: values for `$name`; they override those in the program.
 
     Raises:
         ParseError: the text is not in Nemo's syntax.
@@ -716,7 +715,7 @@ def read_nemo(
 
 
 class _Reader(FileReader):
-    """Reads statements; files and directives are read by the base class."""
+    """Parses statements; the base class parses directives."""
 
     def __init__(self, source: Source, parameters: dict[str, Constant]) -> None:
         super().__init__(source, parameters)
@@ -726,7 +725,7 @@ class _Reader(FileReader):
         self.aggregations: list[Aggregation] = []
 
     def program(self) -> Program:
-        """Read everything."""
+        """Parse the whole text."""
         problems: list[ProgramError] = []
         while self.tokens.current.kind != END:
             try:
@@ -777,7 +776,7 @@ class _Reader(FileReader):
                 self._facts += map(settled, heads)
 
     def _attribute(self) -> None:
-        """`#[name("…")]` in front of a rule says nothing about its meaning."""
+        """Skip `#[name("…")]` in front of a rule, which does not affect its meaning."""
         tokens = self.tokens
         opening = tokens.advance()
         while not tokens.accept("]"):

@@ -1,4 +1,4 @@
-"""Tokens, and the errors that readers of other rule languages share.
+"""A scanner, and the errors that readers of other rule languages share.
 
 A language is one regular expression with a named group per kind of token; the groups
 `blank` and `comment` are skipped.
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 
 END = "end"
 _DEEPEST = 50
-"""Groups, signs and calls within each other; deeper ones would exhaust the stack."""
+"""Nesting limit of groups, signs and calls; deeper ones would exhaust the stack."""
 _MOST_OPERATIONS = 150
-"""Operations in one expression, for the same reason; our own language has this too."""
+"""Limit of operations in one expression, for the same reason, as in Evermat's syntax.
+"""
 _SKIPPED = frozenset({"blank", "comment"})
 
 
 class UnsupportedSyntaxError(ProgramError):
-    """A construct of another rule language that has no counterpart here."""
+    """A construct of another rule language that has no equivalent in Evermat."""
 
     code = "EM510"
 
 
 class Scanner:
-    """The tokens of a text, read from left to right with one token in view."""
+    """The tokens of a text, read from left to right with a lookahead of one token."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Scanner:
 
     @property
     def current(self) -> Token:
-        """The token in view; after the last one, a token of kind `end`."""
+        """The current token; after the last one, a token of kind `end`."""
         return self._tokens[self.position]
 
     @property
@@ -73,39 +74,39 @@ class Scanner:
 
     @property
     def following(self) -> Token:
-        """The token after the one in view."""
+        """The token after the current one."""
         return self._tokens[min(self.position + 1, len(self._tokens) - 1)]
 
     def advance(self) -> Token:
-        """Read the token in view."""
+        """Read the current token."""
         token = self.current
         if token.kind != END:
             self.position += 1
         return token
 
     def accept(self, *texts: str) -> Token | None:
-        """Read the token in view if its text is one of these."""
+        """Read the current token if its text is one of these."""
         return self.advance() if self.current.text in texts else None
 
     def accept_kind(self, kind: str) -> Token | None:
-        """Read the token in view if it is of this kind."""
+        """Read the current token if it is of this kind."""
         return self.advance() if self.current.kind == kind else None
 
     def expect(self, text: str, where: str) -> Token:
-        """Read a token that must come now; `where` completes the complaint."""
+        """Read a required token; `where` completes the error message."""
         if self.current.text != text:
             raise self.wrong(f"`{text}` {where}")
         return self.advance()
 
     def expect_kind(self, kind: str, what: str) -> Token:
-        """Read a token of a kind that must come now."""
+        """Read a required token of a kind."""
         if self.current.kind != kind:
             raise self.wrong(what)
         return self.advance()
 
     @contextlib.contextmanager
     def nested(self, opening: Token) -> Iterator[None]:
-        """Read something within something else of the same kind."""
+        """Check the nesting limit while a nested construct is parsed."""
         if not self._depth:
             self._operations = 0
         self._depth += 1
@@ -121,7 +122,7 @@ class Scanner:
     def operations(
         self, symbols: tuple[str, ...], operand: Callable[[], Expression]
     ) -> Expression:
-        """Operands with operators of equal rank between them, from left to right."""
+        """Parse operands of left-associative operators of equal precedence."""
         first = self.current
         left = operand()
         while self.current.text in symbols:
@@ -131,7 +132,7 @@ class Scanner:
         return left
 
     def count_operation(self, operator: Token) -> None:
-        """Take note of one more operator in the expression that is read."""
+        """Count one more operator in the current expression."""
         self._operations += 1
         if self._operations > _MOST_OPERATIONS:
             message = f"more than {_MOST_OPERATIONS} operations in one expression"
@@ -139,12 +140,12 @@ class Scanner:
             raise self.error(message, operator, hint=hint)
 
     def skip_behind(self, text: str) -> None:
-        """Go to the token after the next one with this text, or to the end."""
+        """Skip to the token after the next one with this text, or to the end."""
         while self.current.kind != END and self.advance().text != text:
             pass
 
     def string(self, token: Token) -> str:
-        """What a string token says between its quotation marks."""
+        """Return the content of a string token."""
         try:
             return string_content(token)
         except EscapeError as problem:
@@ -155,15 +156,15 @@ class Scanner:
             raise self.error(message, place) from None
 
     def span(self, token: Token) -> Span:
-        """The place of a token."""
+        """Return the span of a token."""
         return Span(self.source, token.start, token.end)
 
     def span_since(self, first: Token) -> Span:
-        """The place from a token up to the one that was read last."""
+        """Return the span from a token to the one that was read last."""
         return Span(self.source, first.start, self.previous.end)
 
     def wrong(self, expected: str, *, hint: str | None = None) -> ParseError:
-        """The error that something else was expected here."""
+        """Return the error that something else was expected here."""
         return self.error(
             f"expected {expected}, found {_shown(self.current)}",
             self.current,
@@ -173,11 +174,11 @@ class Scanner:
     def error(
         self, message: str, token: Token, *, hint: str | None = None
     ) -> ParseError:
-        """A syntax error at a token."""
+        """Return a syntax error at a token."""
         return ParseError(message, labels=(Label(self.span(token)),), help=hint)
 
     def unknown_prefix(self, token: Token, directive: str) -> UnknownPrefixError:
-        """The error that a prefixed name begins with an unknown prefix."""
+        """Return the error for a prefixed name with an unknown prefix."""
         prefix = token.text.partition(":")[0]
         return UnknownPrefixError(
             f"unknown prefix `{prefix}:`",
@@ -190,7 +191,7 @@ class Scanner:
     def unsupported(
         self, construct: str, token: Token, *, hint: str | None = None
     ) -> UnsupportedSyntaxError:
-        """The error that a construct cannot be read, at the token that shows it."""
+        """Return the error for an unsupported construct, at a token of it."""
         return UnsupportedSyntaxError(
             f"{construct} not supported",
             labels=(Label(self.span(token)),),

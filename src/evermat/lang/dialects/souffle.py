@@ -1,8 +1,8 @@
-"""The plain part of Soufflé's language.
+"""Reads the plain part of Soufflé's language.
 
-Read: `.type`, `.decl` with qualifiers, `.input`, `.output`, `.printsize`, facts and
-rules (`evermat.lang.dialects.souffle`). `.pragma` and `.plan` only guide
-Soufflé's own evaluation and are passed over. Everything else is refused by name.
+Supported are `.type`, `.decl` with qualifiers, `.input`, `.output`, `.printsize`, facts
+and rules. `.pragma` and `.plan` only guide Soufflé's own evaluation and are ignored.
+Everything else is rejected by name.
 """
 
 from __future__ import annotations
@@ -97,12 +97,13 @@ UNKNOWN_FUNCTORS = {
     "as": "the type cast `as`",
 }
 _MOST_ALTERNATIVES = 1000
-"""Each is a rule of its own, and their number multiplies with every `;`."""
+"""Limit of disjuncts: each is a rule of its own, and every `;` multiplies their number.
+"""
 _ARITY = {"substr": 3, "cat": None, "min": None, "max": None}
 
 
 class ClauseReader:
-    """Reads clauses from tokens; one reader for a whole program."""
+    """Parses clauses from tokens; one reader for a whole program."""
 
     def __init__(self, tokens: Scanner) -> None:
         self._tokens = tokens
@@ -110,7 +111,7 @@ class ClauseReader:
         self._aggregations: list[Aggregation] = []
 
     def clause(self) -> list[Rule]:
-        """A fact (a rule without body) or the rules that a clause stands for."""
+        """Parse a clause: a fact (a rule without body), or one or more rules."""
         tokens = self._tokens
         self._names = {}
         self._aggregations = []
@@ -149,7 +150,7 @@ class ClauseReader:
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def _literal(self) -> Formula:
-        """A literal, and the aggregates in it as parts of their own."""
+        """Parse a literal; the aggregates in it become separate parts."""
         outer, self._aggregations = self._aggregations, []
         formula = self._plain_literal()
         found, self._aggregations = self._aggregations, outer
@@ -188,9 +189,9 @@ class ClauseReader:
         )
 
     def _group(self) -> Formula:
-        """A formula in parentheses, unless these belong to a comparison: `(x+1) < y`.
+        """Parse a formula in parentheses, or a comparison such as `(x+1) < y`.
 
-        Which of the two it is shows only after the closing parenthesis.
+        They can be distinguished only after the closing parenthesis.
         """
         tokens = self._tokens
         before = tokens.position
@@ -210,7 +211,7 @@ class ClauseReader:
         try:
             return self._comparison()
         except ParseError as problem:
-            # The reading that got further is the one that was meant.
+            # Report the error of the alternative that got further.
             raise max(problem, as_group, key=_offset) from None
 
     def _comparison(self) -> Condition:
@@ -225,7 +226,7 @@ class ClauseReader:
         return Condition(Call(operator, (left, right), span=span), span=span)
 
     def _text_constraint(self) -> Condition:
-        """`contains(part, whole)` and `match(pattern, whole)`, which matches all."""
+        """Parse `contains(part, whole)`, or `match(pattern, whole)` anchored."""
         tokens = self._tokens
         name = tokens.advance()
         arguments = self._arguments(name)
@@ -242,7 +243,7 @@ class ClauseReader:
         tokens = self._tokens
         name = tokens.expect_kind("name", "a relation")
         if tokens.current.text == "." and tokens.following.kind == "name":
-            # The dot within the name does not end the clause.
+            # A dot within the name does not end the clause.
             tokens.advance()
             raise tokens.unsupported("components are", name)
         arguments = self._arguments(name)
@@ -265,7 +266,7 @@ class ClauseReader:
         return tuple(arguments)
 
     def argument(self) -> Expression:
-        """An expression: sums of products."""
+        """Parse an expression: sums of products."""
         with self._tokens.nested(self._tokens.current):
             return self._operators(("+", "-"), self._product)
 
@@ -348,10 +349,10 @@ class ClauseReader:
         return Variable(self._variable_name(token.text), span=tokens.span(token))
 
     def _aggregate(self, token: Token, value: Expression | None) -> Expression:
-        """`sum x : { p(x, y) }` or `sum x : p(x, y)`; the value is read already.
+        """Parse `sum x : { p(x, y) }` or `sum x : p(x, y)`, after the value.
 
-        All solutions of the body count, so the tuples have all of its variables, those
-        without a name as well.
+        All solutions of the body count, so the tuples contain all of its variables,
+        including those without a name.
         """
         tokens = self._tokens
         tokens.expect(":", f"in `{token.text}`")
@@ -386,7 +387,7 @@ class ClauseReader:
         return target
 
     def _with_names(self, element: BodyElement) -> BodyElement:
-        """An atom with a name for each `_`."""
+        """Return an atom with a name for each `_`."""
         if not isinstance(element, Atom):
             return element
         arguments = tuple(
@@ -432,7 +433,7 @@ class ClauseReader:
             raise self._tokens.error(message, name)
 
     def _variable_name(self, written: str) -> str:
-        """A name without `?`, which Soufflé allows anywhere, distinct in its clause."""
+        """Return a name without `?`, which may be anywhere, unique in its clause."""
         if written == ANONYMOUS:
             return ANONYMOUS
         known = self._names.get(written)
@@ -454,7 +455,7 @@ def _has_base(token: Token) -> bool:
 
 
 def _counted_from_one(position: Expression) -> Expression:
-    """Soufflé counts the characters of a text from 0, we count from 1."""
+    """Convert a position: Soufflé counts characters from 0, and Evermat from 1."""
     one = integer_constant(1)
     if isinstance(position, Term) and position.constant.kind is Kind.INTEGER:
         return Term(integer_constant(int(position.constant.text) + 1), position.span)
@@ -462,7 +463,7 @@ def _counted_from_one(position: Expression) -> Expression:
 
 
 def _anchored(pattern: Expression) -> Expression:
-    """A pattern that must match the whole text."""
+    """Return a pattern that must match the whole string."""
     if isinstance(pattern, Term) and pattern.constant.kind is Kind.STRING:
         text = rf"^(?:{pattern.constant.text})\Z"
         return Term(Constant(Kind.STRING, text), span=pattern.span)
@@ -475,7 +476,7 @@ _DIRECTIVES = (
     "comp init functor limitsize lattice include once override"
 )
 _BEGINNINGS = frozenset({"directive", "preprocessor"})
-"""Tokens that nothing but a statement begins with."""
+"""Kinds of tokens that can only begin a statement."""
 _TOKEN = re.compile(
     rf"""
     (?P<blank>\s+)
@@ -511,7 +512,7 @@ _HELP_INCLUDE = "run the C preprocessor over the program first (`cpp -P`)"
 
 
 def read_souffle(text: str, *, name: str = "<rules>") -> Program:
-    """The program in a Soufflé text.
+    """Parse a Soufflé program.
 
     Raises:
         ParseError: the text is not in Soufflé's syntax.
@@ -534,7 +535,7 @@ class _Relation:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A relation that is to be read or written; `kind` is the name of the directive."""
+    """A relation to read or write; `kind` is the name of the directive."""
 
     kind: str
     relation: Token
@@ -543,7 +544,7 @@ class _Request:
 
 
 class _Reader:
-    """Reads one program; types and relations may be used before they are declared."""
+    """Parses one program; types and relations may be used before their declarations."""
 
     def __init__(self, source: Source) -> None:
         self._tokens = Scanner(source, _TOKEN, "Soufflé's language")
@@ -556,7 +557,7 @@ class _Reader:
         self._problems: list[ProgramError] = []
 
     def program(self) -> Program:
-        """Read everything, then look up what was named before it was declared."""
+        """Parse the whole text, then resolve names declared after their use."""
         while self._tokens.current.kind != END:
             try:
                 self._statement()
@@ -590,7 +591,7 @@ class _Reader:
         while True:
             token = tokens.advance()
             depth += {"{": 1, "}": -1}.get(token.text, 0)
-            # Behind an aggregate or a branch of a type, the statement goes on.
+            # After an aggregate or a branch of a type, the statement continues.
             is_whole = token.text == "}" and tokens.current.kind == "name"
             if depth <= 0 and (
                 token.text == "." or is_whole or tokens.current.kind in _BEGINNINGS
@@ -648,7 +649,7 @@ class _Reader:
                 return
 
     def _type(self) -> None:
-        """`.type A <: B`, `.type A = B | C`; the older `.type A` is a symbol."""
+        """Parse `.type A <: B` or `.type A = B | C`; `.type A` is a symbol."""
         tokens = self._tokens
         name = tokens.expect_kind("name", "the name of a type")
         base = "symbol"
@@ -704,7 +705,7 @@ class _Reader:
         return qualifiers
 
     def _request(self, directive: Token) -> None:
-        """`.input A, B(key=value, …)` and its like."""
+        """Parse `.input A, B(key=value, …)` and similar directives."""
         tokens = self._tokens
         names = [tokens.expect_kind("name", "the name of a relation")]
         while tokens.accept(","):
@@ -835,7 +836,7 @@ def _is_fact(rule: Rule) -> bool:
 
 
 def _equivalence_rules(name: str) -> list[Rule]:
-    """What the qualifier `eqrel` means: reflexive, symmetric and transitive."""
+    """Return the rules of `eqrel`: reflexive, symmetric and transitive."""
     x, y, z = Variable("x"), Variable("y"), Variable("z")
     related = Atom(name, (x, y))
     return [

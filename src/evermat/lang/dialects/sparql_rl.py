@@ -1,16 +1,16 @@
-"""Rules in SPARQL-RL, a draft of the W3C: `RULE { … } WHERE { … }` over triples.
+"""Reads SPARQL-RL, a W3C draft: `RULE { … } WHERE { … }` over triples.
 
-| SPARQL-RL                     | here                                                 |
+| SPARQL-RL                     | Evermat                                              |
 | ----------------------------- | ---------------------------------------------------- |
 | triple patterns, `a/b`, `^a`  | triple atoms                                         |
 | `FILTER`                      | conditions; a rule for each alternative of `||`      |
 | `SET(?v := e)`                | `?v = e`                                             |
-| `NOT { … }`                   | negation, of a predicate of its own if need be       |
+| `NOT { … }`                   | negation, of an auxiliary predicate if necessary     |
 | `DATA { … }`                  | facts                                                |
 | a blank node in a head        | a `skolem` term of all variables of the body         |
 
-What expressions become is told in `sparql_rl_conditions`. Words of SPARQL are read in
-capital and in small letters.
+`sparql_rl_conditions` translates expressions. Keywords of SPARQL are accepted in upper
+and lower case.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _ARITIES = {
     "ISNUMERIC": (1, 1),
     "CONCAT": (1, 100),
 }
-"""The functions that are read, with the least and greatest number of arguments."""
+"""The supported functions, with the least and greatest number of arguments."""
 
 _FIRST, _REST, _NIL = (
     Term(Constant(Kind.IRI, RDF + name)) for name in ("first", "rest", "nil")
@@ -122,11 +122,11 @@ _FIRST, _REST, _NIL = (
 
 
 def read_sparql_rl(text: str, *, name: str = "<rules>") -> Program:
-    """The program in a text in SPARQL-RL.
+    """Parse a text in SPARQL-RL.
 
     Raises:
         ParseError: the text is not in this language.
-        UnsupportedSyntaxError: it uses what has no counterpart here.
+        UnsupportedSyntaxError: it uses a construct without an equivalent.
         UnsafeRuleError: a variable has no value where it is used, or has one already.
 
     >>> rule = "RULE { ?y <http://a/q> ?x } WHERE { ?x <http://a/p> ?y }"
@@ -138,7 +138,7 @@ def read_sparql_rl(text: str, *, name: str = "<rules>") -> Program:
 
 @dataclass(slots=True)
 class _Body:
-    """What was read of a body: its parts in order, and the variables with values."""
+    """A parsed body: its parts in order, and the variables with values."""
 
     parts: list[Formula] = field(default_factory=list)
     bound: set[str] = field(default_factory=set)
@@ -147,7 +147,7 @@ class _Body:
 
 
 class _Reader:
-    """Reads one program."""
+    """Parses one program."""
 
     def __init__(self, source: Source) -> None:
         self._tokens = Scanner(source, _TOKEN, "SPARQL-RL")
@@ -162,7 +162,7 @@ class _Reader:
         self._is_data, self._is_body = False, True
 
     def program(self) -> Program:
-        """Read everything."""
+        """Parse the whole text."""
         problems: list[ProgramError] = []
         while self._tokens.current.kind != END:
             try:
@@ -228,7 +228,7 @@ class _Reader:
     def _rule(self, first: Token) -> None:
         tokens = self._tokens
         if tokens.current.kind in {"iri", "prefixed"}:
-            self._iri(tokens.advance())  # a name, which has no use here
+            self._iri(tokens.advance())  # the name of the rule is ignored
         self._labels = {}
         heads = self._block(is_data=False)
         new_nodes = self._labels
@@ -324,7 +324,7 @@ class _Reader:
                 raise _unsafe(message, each.span, advice)
 
     def _not(self, body: _Body, first: Token) -> None:
-        """`NOT { … }`: variables without a value so far belong to the block alone."""
+        """Parse `NOT { … }`: new variables are local to the block."""
         labels, self._labels = self._labels, {}
         inner = _Body(bound=set(body.bound))
         is_base = self._accept_word("DATA")
@@ -353,7 +353,7 @@ class _Reader:
         if not _bound_by_atoms(inner.parts):
             raise self._tokens.unsupported("`NOT` without a triple pattern is", first)
         if not shared.keys() <= _bound_by_atoms(inner.parts):
-            # What its filters compare has its value from outside.
+            # Its filters read values from outside.
             inner.parts[:0] = [part for part in body.parts if isinstance(part, Atom)]
             if not shared.keys() <= _bound_by_atoms(inner.parts):
                 hint = "compare with the variable of a triple pattern"
@@ -367,7 +367,7 @@ class _Reader:
     # -- triples
 
     def _block(self, *, is_data: bool) -> list[Atom]:
-        """The triples of a head, or of `DATA`."""
+        """Parse the triples of a head, or of `DATA`."""
         tokens = self._tokens
         tokens.expect("{", "before triples")
         self._is_data, self._is_body = is_data, False
@@ -382,7 +382,7 @@ class _Reader:
         return found
 
     def _same_subject(self) -> None:
-        """`subject property object ; …`: the triples are left in `_triples`."""
+        """Parse `subject property object ; …`; the triples are left in `_triples`."""
         self._triples = []
         opening = self._tokens.current.text
         subject = self._node()
@@ -410,7 +410,7 @@ class _Reader:
         path: Sequence[tuple[Expression, bool]],
         value: Expression,
     ) -> None:
-        """A triple for each step of the path; true are those against the arrow."""
+        """Add a triple for each step of the path; true means an inverse step."""
         for at, (relation, is_inverse) in enumerate(path):
             end = value if at == len(path) - 1 else self._fresh("step")
             ends = (end, relation, subject) if is_inverse else (subject, relation, end)
@@ -483,7 +483,7 @@ class _Reader:
         return nodes[0] if nodes else _NIL
 
     def _blank(self, label: str, token: Token) -> Expression:
-        """A blank node: itself in data, and otherwise a variable."""
+        """Return a blank node: itself in data, and otherwise a variable."""
         span = self._tokens.span(token)
         if self._is_data:
             name = label if label[0] != " " else f"b{len(self._facts)}_{label[1:]}"
@@ -637,7 +637,7 @@ class _Reader:
     # -- what concerns all rules
 
     def _problems_of_recursion(self) -> list[ProgramError]:
-        """Rules that make new values run once, so they do not depend on themselves."""
+        """Report rules that create values and depend on themselves: they run once."""
         if not self._once:
             return []
         heads = _Heads(self._rules)
@@ -671,7 +671,7 @@ class _Reader:
         ]
 
     def _problems_of_data(self) -> list[ProgramError]:
-        """`DATA` in a body is read where no rule makes such triples."""
+        """Report `DATA` in a body about triples that rules or data blocks create."""
         given = [Rule((atom,), ()) for atom in self._facts]
         heads = _Heads([*self._rules, *given])
         return [
@@ -690,7 +690,7 @@ class _Reader:
 
 
 class _Heads:
-    """Finds the rules that may make the facts of an atom."""
+    """An index of rules by the triples that they derive."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._by_property: dict[object, list[tuple[Atom, int]]] = defaultdict(list)
@@ -699,7 +699,7 @@ class _Heads:
                 self._by_property[_property(head)].append((head, at))
 
     def matching(self, atom: Atom) -> Iterator[int]:
-        """The numbers of the rules."""
+        """Yield the numbers of rules that may derive facts of an atom."""
         key = _property(atom)
         keys = [*self._by_property] if key is None else [key, None]
         for each in keys:
@@ -709,7 +709,7 @@ class _Heads:
 
 
 def _property(atom: Atom) -> object:
-    """What a triple is about, None if that is open; other atoms have a predicate."""
+    """Return the property of a triple, None if it is a variable; else the predicate."""
     if atom.predicate != TRIPLE:
         return atom.predicate
     relation = atom.arguments[1]
@@ -724,7 +724,7 @@ def _may_match(head: Atom, atom: Atom) -> bool:
 
 
 def _unnamed(rule: Rule) -> Rule:
-    """The rule with `_`, which SPARQL has not, for variables that occur only once."""
+    """Return the rule with `_` for variables that occur only once."""
     counts = Counter(variable.name for variable in rule_variables(rule))
     in_heads = {v.name for head in rule.heads for v in atom_variables(head)}
     single = [name for name in counts if counts[name] == 1 and name not in in_heads]

@@ -1,8 +1,8 @@
-"""Conditions and values of SPARQL-RL in our functions.
+"""Translates conditions and values of SPARQL-RL to Evermat's functions.
 
-A solution for which an expression has an error is rejected, while with us an error
-stops the run. So each operand that could be of the wrong type gets a condition, its
-*guard*, which has a value for all constants.
+In SPARQL a solution for which an expression has an error is rejected, while in Evermat
+an error stops the run. So each operand that could be of the wrong type gets a
+condition, its *guard*, which is defined for all constants.
 
 Comparisons are by value: `1` and `1.0` are equal.
 """
@@ -50,7 +50,7 @@ _ONE = Term(literal("1.0", XSD + "decimal"))
 
 
 def formula_of(expression: Expression, *, truth: bool) -> Formula:
-    """When an expression has this truth value; with an error it has none."""
+    """Return when an expression has this truth value; with an error it has none."""
     if isinstance(expression, Term) and expression in (_TRUE, _FALSE):
         return AllOf(()) if (expression == _TRUE) is truth else AnyOf(())
     if not isinstance(expression, Call):
@@ -84,7 +84,7 @@ def _test(
     wanted = _TRUE if truth else _FALSE
     first = values[0]
     is_literal = call("is_literal", first)
-    is_ordered = call("<=", first, first)  # all but blank nodes and NaN are
+    is_ordered = call("<=", first, first)  # true except for blank nodes and NaN
     match name:
         case "SAMETERM":
             return [Condition(Call("=" if truth else "!=", tuple(values)))]
@@ -107,7 +107,7 @@ def _test(
 
 
 def value_of(expression: Expression, guards: list[Formula]) -> Expression:
-    """The expression in our functions; what keeps errors out goes to the guards."""
+    """Translate an expression, adding conditions that exclude errors to the guards."""
     if not isinstance(expression, Call):
         return expression
     name, span = expression.function, expression.span
@@ -119,18 +119,19 @@ def value_of(expression: Expression, guards: list[Formula]) -> Expression:
     guards += [replace(each, span=span) for each in needed if each is not None]
     if name == "+" and len(values) == 1:
         return values[0]
-    if name == "/":  # of integers, too, it is a decimal
+    if name == "/":  # decimal even for integers
         values[0] = call("*", values[0], _ONE)
     ours = {"STR": "str", "LANG": "language", "DATATYPE": "datatype", "ABS": "abs"}
     return Call({**ours, **_TEXTS}.get(name, name), tuple(values), span)
 
 
 def _guards(name: str, values: Sequence[Expression]) -> list[Condition | None]:
-    """When a function of SPARQL has a value for these arguments."""
+    """Return the conditions under which a SPARQL function has a value."""
     first = values[0]
     match name:
         case "/":
-            # Both are the same for what is no number, and for zero.
+            # Both comparisons are equal for zero, and for anything that is not a
+            # number.
             nonzero = call(
                 "!=", call("<=", values[1], _ZERO), call(">=", values[1], _ZERO)
             )
@@ -142,7 +143,7 @@ def _guards(name: str, values: Sequence[Expression]) -> list[Condition | None]:
         case "LANG" | "DATATYPE":
             return [Condition(call("is_literal", first))]
         case "STR":
-            return [Condition(call("<=", first, first))]  # blank nodes are in no order
+            return [Condition(call("<=", first, first))]  # blank nodes are not ordered
         case _:
             return [_guard_text(each) for each in values]
 
@@ -159,7 +160,7 @@ def _refused(
 
 
 def _compared(name: str, left: Expression, right: Expression) -> list[Condition]:
-    """A comparison by value: numbers of different types may be equal."""
+    """Translate a comparison by value: numbers of different types may be equal."""
     if name not in {"=", "!="}:
         return [Condition(call(name, left, right))]
     sides = (left, right)
@@ -170,7 +171,7 @@ def _compared(name: str, left: Expression, right: Expression) -> list[Condition]
     if any(_gives(each, _GIVE_NUMBERS, _NUMERIC) for each in sides):
         if name == "=":
             return [Condition(below), Condition(above)]
-        return [Condition(call("=", level, _FALSE))]  # so for what is no number, too
+        return [Condition(call("=", level, _FALSE))]  # also for other types
     same = call("max", call("=", left, right), level)
     return [Condition(call("=", same, _TRUE if name == "=" else _FALSE))]
 
