@@ -161,10 +161,11 @@ class StratumPlan:
 
 def plan_strata(stratification: Stratification) -> tuple[StratumPlan, ...]:
     """Return the plans of all strata, in evaluation order."""
-    return tuple(_plan_stratum(stratum) for stratum in stratification.strata)
+    return tuple(plan_stratum(stratum) for stratum in stratification.strata)
 
 
-def _plan_stratum(stratum: Stratum) -> StratumPlan:
+def plan_stratum(stratum: Stratum) -> StratumPlan:
+    """Return the plan of a stratum."""
     return StratumPlan(
         index=stratum.index,
         region=region_of(stratum.shapes),

@@ -15,7 +15,7 @@ not depend on each other, so 20,000 independent rules form one stratum.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +26,7 @@ from evermat.lang.monotone import why_not_monotone
 from evermat.lang.syntax import TRIPLE, Atom, Term, is_auxiliary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from evermat.errors import ProgramError, Span
     from evermat.lang.syntax import Rule
@@ -443,6 +443,37 @@ class Stratum:
         A local atom may also match facts of other strata: `[?x, ?p, ?y]` does.
         """
         return self.components.of(atom) == self.components.of(rule.head)
+
+    def home(self, rule: Rule) -> int | None:
+        """The component that the head of a rule lies in."""
+        return self.components.of(rule.head)
+
+    def parts(self, homes: Sequence[Set[int | None]]) -> Iterator[Stratum]:
+        """The rest of the stratum, and a part for each set of components.
+
+        Components of a stratum do not depend on each other, so parts may be worked out
+        one after the other. Aggregates stay with the rest, which comes first.
+        """
+        apart = frozenset[int | None]().union(*homes)
+        rest = [rule for rule in self.rules if self.home(rule) not in apart]
+        if rest or self.aggregate_rules or self.monotone_rules:
+            yield replace(
+                self._part(rest),
+                aggregate_rules=self.aggregate_rules,
+                monotone_rules=self.monotone_rules,
+            )
+        for some in homes:
+            yield self._part([rule for rule in self.rules if self.home(rule) in some])
+
+    def _part(self, rules: Sequence[Rule]) -> Stratum:
+        some = frozenset(rules)
+        return Stratum(
+            self.index,
+            tuple(rule for rule in self.recursive_rules if rule in some),
+            tuple(rule for rule in self.nonrecursive_rules if rule in some),
+            tuple(dict.fromkeys(shape_of(rule.head) for rule in rules)),
+            self.components,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from evermat.algebra.compile import (
     derive,
     derive_counts,
     plan_strata,
+    plan_stratum,
 )
 from evermat.errors import EvermatError
 from evermat.lang.normalise import normal_rules
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
         SettledFacts,
     )
     from evermat.algebra.compile import RuleSet
+    from evermat.lang.strata import Stratification
+    from evermat.lang.strata import Stratum as ProgramStratum
     from evermat.lang.syntax import Atom, Rule
     from evermat.maintenance.modules import Module
 
@@ -293,8 +296,9 @@ def compile_book(
     """
     find = _apart_from(unfit, find)
     rules = tuple(book.normal.values())
-    all_plans = plan_strata(stratify(rules))
-    plans = tuple(_with_modules(plan, find) for plan in all_plans)
+    stratification = stratify(rules)
+    all_plans = plan_strata(stratification)
+    plans = _modular_plans(stratification, all_plans, find)
     lazy = tuple(
         module
         for plan in plans
@@ -306,7 +310,7 @@ def compile_book(
     if lazy:
         without = {rule for module in lazy for rule in module.rules}
         others = stratify(tuple(rule for rule in rules if rule not in without))
-        plans = tuple(_with_modules(plan, find) for plan in plan_strata(others))
+        plans = _modular_plans(others, plan_strata(others), find)
     return CompiledRules(
         book=book,
         plans=plans,
@@ -365,7 +369,46 @@ def compile_plans(
     rules: Sequence[Rule], find: FindModules = no_modules
 ) -> tuple[ModularPlan, ...]:
     """Return the strata of normal rules."""
-    return tuple(_with_modules(plan, find) for plan in plan_strata(stratify(rules)))
+    stratification = stratify(rules)
+    return _modular_plans(stratification, plan_strata(stratification), find)
+
+
+def _modular_plans(
+    stratification: Stratification, plans: Sequence[StratumPlan], find: FindModules
+) -> tuple[ModularPlan, ...]:
+    """Return plans, with strata that have modules and other recursive rules divided.
+
+    Args:
+        stratification: the strata.
+        plans: what was compiled from them as they are.
+        find: how modules are found.
+    """
+    found: list[ModularPlan] = []
+    for stratum, plan in zip(stratification.strata, plans, strict=True):
+        parts = list(_parts(stratum, find))
+        some = [plan] if len(parts) <= 1 else map(plan_stratum, parts)
+        for each in some:
+            found.append(_with_modules(replace(each, index=len(found)), find))
+    return tuple(found)
+
+
+def _parts(stratum: ProgramStratum, find: FindModules) -> Iterator[ProgramStratum]:
+    """Divide a stratum, so that rules are not held up by modules they do not feed.
+
+    Where all recursive rules of a component are taken by modules, what the modules
+    start from is certain; where some are not, it is not, and modules and rules take
+    turns. What holds for one component is kept from the others.
+    """
+    recursive = stratum.recursive_rules
+    modules = () if stratum.monotone_rules else find(recursive, stratum.is_local)
+    if not modules:
+        return
+    taken = {rule for module in modules for rule in module.rules}
+    homes = {stratum.home(rule) for rule in taken}
+    others = {stratum.home(rule) for rule in recursive if rule not in taken}
+    fed, alone = homes & others, homes - others
+    if others - fed or (fed and alone):
+        yield from stratum.parts([some for some in (alone, fed) if some])
 
 
 def _with_modules(plan: StratumPlan, find: FindModules) -> ModularPlan:
