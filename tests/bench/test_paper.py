@@ -53,6 +53,16 @@ def test_look_alikes_have_the_rules_that_were_asked_for(shape: Shape) -> None:
     assert base.stats()["facts"] > problem.size
 
 
+def test_rules_on_finds_are_as_deep_as_those_of_the_paper() -> None:
+    problem = next(row for row in ROWS if row.name == "Claros-LE").make(0.02)
+    counted = rule_counts(problem)
+    assert counted["strata"] <= published.SIZES_000["Claros-LE"][1]
+    assert counted["nonrecursive"] > 1_000
+    base = KnowledgeBase(problem.rules, equality="off")
+    base.load(problem.facts)
+    assert base.count("kind10") > 0
+
+
 def test_equal_names_and_related_places_do_what_they_say() -> None:
     problem = with_equal_names(triples_with_rules(Shape(20, 0, 1), 400), 3, 4)
     base = KnowledgeBase(problem.rules)
@@ -80,6 +90,7 @@ def test_a_share_costs_as_much_as_starting_again(
     problem = triples_with_rules(Shape(20, 0, 1), 4_000)
     monkeypatch.setattr(paper_task, "loaded", loaded)
     monkeypatch.setattr(paper_task, "_deleting", deleting)
+    monkeypatch.setattr(paper_task, "_warm", lambda *_: None)
     found = equilibrium(problem, COUNTING_WAYS[:1], COUNTING_WAYS[1])
     assert found == pytest.approx(0.3, rel=0.2)
 

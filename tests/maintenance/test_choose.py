@@ -121,6 +121,68 @@ def test_experience_makes_forecasts_needless() -> None:
     assert choice.cost_limit.forecast is None
 
 
+SEARCHED = replace(PLAIN, kept=Kept.NONE, is_search=True)
+
+
+def test_searches_are_given_the_time_that_starting_again_takes() -> None:
+    """Nothing that a search deletes comes back, so none of its work is done twice."""
+    known = DEEP.reached(deletions=200, instances=30_000_000)
+    dred = deletion_prices(200, known)
+    search = deletion_prices(200, known, is_search=True)
+    assert search.maintaining < dred.maintaining
+    assert search.restarting == dred.restarting
+    choice = choose(replace(SEARCHED, deletions=200), known)
+    assert choice.algorithm == "bf"
+    limit = choice.cost_limit
+    assert limit is not None
+    assert not limit.is_passed(int(DEEP.instances) - 1, 0.9 * limit.latest)
+    # More matches than there are instances, or more time: it is given up.
+    assert limit.is_passed(int(DEEP.instances) + 1, 0.9 * limit.latest)
+    assert limit.is_passed(1, 1.1 * limit.latest)
+
+
+def test_a_search_that_was_given_up_may_be_tried_again() -> None:
+    """What it is known to reach at most is less than starting again would match."""
+    given_up = SHALLOW.reached(deletions=100, instances=2 * SHALLOW.instances)
+    assert choose(replace(SEARCHED, deletions=100), given_up).algorithm == "bf"
+
+
+def test_strata_cost_something_however_little_is_matched() -> None:
+    """Deleting most of the facts does not make a program of many strata cheap."""
+    few = History(explicit=10_000, facts=300_000).loaded(300_000, 0.1)
+    many = History(explicit=10_000, facts=300_000).loaded(300_000, 0.1, 1_000)
+    assert many.standing == pytest.approx(0.06)
+    # Together it is what was observed.
+    for history in (few, many):
+        derived = history.standing + 300_000 * history.restart_speed
+        assert derived == pytest.approx(0.1)
+    large = [deletion_prices(5_000, history) for history in (few, many)]
+    assert large[1].restarting > large[0].restarting + 0.01
+    # No more than a part of the time is said to be for strata.
+    tiny = History(explicit=10, facts=20).loaded(10, 0.001, 1_000)
+    assert tiny.standing < 0.001
+
+
+def test_a_part_tells_how_much_a_fact_matches() -> None:
+    """Facts that match little are cheap to delete, however many there are."""
+    forecast = Forecast(
+        instances=10_000.0, facts=10_000, limit=5_000.0, until=1e9, seconds=1e9
+    )
+    plain = forecast.expected(2, 6_000)
+    assert plain > forecast.limit
+    assert forecast.expected(2, 6_000, per_fact=0.5) == pytest.approx(plain / 2)
+    # A part does not make it dearer than it was thought to be.
+    assert forecast.expected(2, 6_000, per_fact=3.0) == plain
+    for matched, gives_up in ((500, False), (1_500, True)):
+        watch = Watch(cost_limit=CostLimit(1e9, 1e9, forecast=forecast))
+        watch.phase = "overdelete"
+        raised = pytest.raises(CostLimitReached) if gives_up else nullcontext()
+        with raised, watch.judging(parts=2):
+            watch.round(1, 1_500)
+            watch.working("rule", matched)
+            watch.round(2, 3_000)
+
+
 def test_forecast() -> None:
     forecast = Forecast(
         instances=1_000.0, facts=100, limit=500.0, until=1e9, seconds=1e9

@@ -85,3 +85,25 @@ def test_closures_that_are_left_to_their_rules_stay_right(
     tracked.load(story.rules, story.facts)
     for update in story.updates:
         tracked.apply(update, algorithm)
+
+
+def test_one_fact_of_many_instances_does_not_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small sample has the busiest fact in it, and a larger one is asked then."""
+    monkeypatch.setattr(modular, "LEAST_FACTS", 1)
+    monkeypatch.setattr(modular, "MOST_INSTANCES", 8)
+    rules = """
+        r(?x, ?z) :- r(?x, ?y), r(?y, ?z) .
+        r(?x, ?z) :- r(?x, ?y), f(?y, ?z) .
+    """
+    # The first fact that is derived leads to a node that reaches 2,000 others.
+    leaves = [(2, 10 + at) for at in range(2_000)]
+    facts = {"r": [(0, 1), (1, 2), *leaves]}
+    facts["f"] = [(10, 4)]
+    for sizes, left in (((4,), False), ((4, 1_024), True)):
+        monkeypatch.setattr(modular, "SAMPLES", sizes)
+        kb = evermat.KnowledgeBase(rules, engine="embedded")
+        report = kb.load(facts).report
+        assert ("left to their rules" in report.reason) == left
+        assert kb.contains("r", (0, 4))

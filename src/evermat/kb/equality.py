@@ -378,11 +378,9 @@ class EqualityMaterialisation(Driver):
             changes_rules=not plan.change.is_empty(),
             is_recursive=True,
             kept=Kept.NONE,
+            is_search=True,
         )
-        choice = choose(situation, self._history)
-        if choice.algorithm == REMATERIALISE:
-            return choice
-        return replace(choice, algorithm="bf", reason="few facts change")
+        return choose(situation, self._history)
 
     def _maintain(self, job: EqualityJob, algorithm: str, watch: Watch) -> Maintained:
         update = EqualityUpdate(self.engine, job, self.representatives, watch)

@@ -26,7 +26,8 @@ from evermat.lang.monotone import why_not_monotone
 from evermat.lang.syntax import TRIPLE, Atom, Term, is_auxiliary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from evermat.errors import ProgramError, Span
     from evermat.lang.syntax import Rule
@@ -448,7 +449,7 @@ class Stratum:
         """The component that the head of a rule lies in."""
         return self.components.of(rule.head)
 
-    def parts(self, homes: Sequence[Set[int | None]]) -> Iterator[Stratum]:
+    def parts(self, homes: Sequence[AbstractSet[int | None]]) -> Iterator[Stratum]:
         """The rest of the stratum, and a part for each set of components.
 
         Components of a stratum do not depend on each other, so parts may be worked out

@@ -81,6 +81,12 @@ _COPYING = 8e-8
 """The assumed seconds for copying an explicit fact, or for comparing an old fact with
 the new ones. Measured between 2e-8 and 1e-7."""
 
+_STRATUM = 6e-5
+"""Seconds for a stratum of a materialisation in which next to nothing is matched."""
+
+_MOST_STANDING = 0.8
+"""The largest part of a materialisation that its strata are taken to cost as such."""
+
 _FORGETTING = 0.5
 """The weight of earlier observations when a new one is added."""
 
@@ -130,6 +136,7 @@ class History(NamedTuple):
             in those that did not.
         reaching: the reach of single deleted facts; see `reached`.
         growing: the power of the explicit facts by which instances grow.
+        standing: the seconds of a materialisation that matches next to nothing.
     """
 
     explicit: int = 0
@@ -142,6 +149,7 @@ class History(NamedTuple):
     inserting: Rate = Rate()
     reaching: Rate = Rate()
     growing: Rate = Rate()
+    standing: float = 0.0
 
     # -- adding observations
 
@@ -158,7 +166,7 @@ class History(NamedTuple):
             history = history._replace(instances=left)
         return history
 
-    def loaded(self, instances: int, deriving: float) -> History:
+    def loaded(self, instances: int, deriving: float, strata: int = 1) -> History:
         """Return the statistics after a materialisation that took some seconds.
 
         The cost of copying is assumed until it is observed for the first time.
@@ -167,17 +175,24 @@ class History(NamedTuple):
             return self._replace(instances=0.0)
         derived = max(self.facts - self.explicit, 0)
         handled = self.explicit + self.facts
+        standing = min(_STRATUM * strata, _MOST_STANDING * deriving)
         return self._replace(
             instances=float(instances),
+            standing=standing,
             copying=self.copying
             if self.copying.work
             else Rate(_COPYING * handled, handled),
-            restarting=self.restarting.observed(deriving, instances),
+            restarting=self.restarting.observed(deriving - standing, instances),
             yielding=self.yielding.observed(derived, instances),
         )
 
     def restarted(
-        self, instances: int, deriving: float, seconds: float, before: int = 0
+        self,
+        instances: int,
+        deriving: float,
+        seconds: float,
+        before: int = 0,
+        strata: int = 1,
     ) -> History:
         """Return the statistics after a rematerialisation.
 
@@ -186,8 +201,9 @@ class History(NamedTuple):
             deriving: the seconds for matching them.
             seconds: the seconds in all.
             before: the number of facts before, with explicit ones counted twice.
+            strata: the number of its strata.
         """
-        history = self.loaded(instances, deriving)
+        history = self.loaded(instances, deriving, strata)
         handled = max(self.explicit + self.facts, before)
         copying = history.copying.observed(max(seconds - deriving, 0.0), handled)
         return history._replace(copying=copying)
@@ -327,12 +343,13 @@ def learnt(history: History, report: Report, seconds: float | None) -> History:
     deriving = sum(sum(each.seconds.values()) for each in report.strata)
     explicit = report.inserted - report.deleted
     facts = report.added - report.removed
+    strata = len(report.strata)
     if seconds is None:
-        return history.counted(explicit, facts).loaded(instances, deriving)
+        return history.counted(explicit, facts).loaded(instances, deriving, strata)
     if report.algorithm == REMATERIALISE:
         known = history.explicit + history.facts
         new = history.counted(explicit, facts)
-        new = new.restarted(instances, deriving, seconds, known)
+        new = new.restarted(instances, deriving, seconds, known, strata)
     else:
         new = history.maintained(report.deleted, instances, seconds, returned(report))
         new = new.counted(explicit, facts)
@@ -371,6 +388,10 @@ too late to abandon it because of its reach."""
 _EARLY_SECONDS = 0.2
 """The same in seconds, which include building plans and some indexes."""
 
+_SEARCHING = 0.25
+"""What a search for proofs may cost, in units of starting again, before its instances
+are compared with those of a materialisation."""
+
 _BEGINNING = 0.03
 """The most an insertion may cost, relative to rematerialisation, before the expectation
 that it multiplies the facts is acted upon."""
@@ -399,6 +420,8 @@ class Situation:
         has_lazy_closures: whether there are lazy closures.
         returning: facts of modules that the last DRed^c deleted and added again.
         doubtful: external facts of modules that only recursive rules derive.
+        is_search: whether facts are deleted only if no proof of them is found, as B/F^≈
+            does: few instances are matched twice.
     """
 
     deletions: int
@@ -409,6 +432,7 @@ class Situation:
     has_lazy_closures: bool = False
     returning: int = 0
     doubtful: int = 0
+    is_search: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,12 +461,22 @@ def choose(situation: Situation, history: History) -> Choice:
         return maintain
     if not situation.deletions:
         return _for_insertion(situation, history, maintain)
+    return _for_deletion(situation, history, maintain)
+
+
+def _for_deletion(situation: Situation, history: History, maintain: Choice) -> Choice:
+    """Deletions are maintained where that is cheaper than starting again."""
     is_known = history.knows(situation.deletions)
     prices = deletion_prices(
-        situation.deletions, history, doubt=None if is_known else 1 / _DOUBT
+        situation.deletions,
+        history,
+        doubt=None if is_known else 1 / _DOUBT,
+        is_search=situation.is_search,
     )
     if prices.maintaining > _MARGIN * prices.restarting:
         return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
+    if situation.is_search:
+        return replace(maintain, cost_limit=_patience_with_search(prices, history))
     allowed = _PATIENCE * prices.restarting
     if is_known:
         # Deleting is about half of the work, and may turn out to be twice as much.
@@ -468,6 +502,8 @@ def _for_insertion(situation: Situation, history: History, maintain: Choice) -> 
 
 def incremental(situation: Situation) -> Choice:
     """Return the algorithm for maintenance."""
+    if situation.is_search:
+        return Choice("bf", "few facts change")
     if situation.kept is Kept.NONE:
         return Choice("fp", "no counters are kept")
     if situation.returning > max(_SEARCH * situation.doubtful, _MANY_RETURNING):
@@ -501,7 +537,11 @@ class Prices:
 
 
 def deletion_prices(
-    deletions: int, history: History, doubt: float | None = None
+    deletions: int,
+    history: History,
+    doubt: float | None = None,
+    *,
+    is_search: bool = False,
 ) -> Prices:
     """Return the prices of a deletion.
 
@@ -510,6 +550,7 @@ def deletion_prices(
         history: the statistics.
         doubt: the factor by which facts may reach further than assumed; None if their
             reach has been observed.
+        is_search: whether instances that still hold are not matched twice.
     """
     lost = history.instances - history.left(deletions)
     if doubt is None:
@@ -517,8 +558,9 @@ def deletion_prices(
         lost = min(lost, reached)
     else:
         reached = max(history.reach(deletions, doubt), lost)
+    matched = reached if is_search else 2 * reached - lost
     return Prices(
-        maintaining=(2 * reached - lost) * history.deletion_speed,
+        maintaining=matched * history.deletion_speed,
         restarting=restart_price(history.instances - lost, history),
     )
 
@@ -528,7 +570,7 @@ def restart_price(instances: float, history: History) -> float:
     derived = instances * history.yielding.value(0.0)
     facts = max(history.facts, history.explicit + derived)
     copying = (history.explicit + facts) * history.copy_speed
-    return instances * history.restart_speed + copying
+    return history.standing + instances * history.restart_speed + copying
 
 
 def _forecast(deletions: int, history: History) -> Forecast | None:
@@ -563,6 +605,20 @@ def reason_to_give_up(
         return f"about {reached:,.0f} of {history.instances:,.0f} would be reached"
     total = history.with_more(insertions)
     return f"there were {history.instances:,.0f}, and will be about {total:,.0f}"
+
+
+def _patience_with_search(prices: Prices, history: History) -> CostLimit:
+    """When to give a search for proofs up.
+
+    Nothing that it did is done again, so it may cost what it is expected to, or what
+    starting again does. A search that has matched more than there are instances goes
+    round in circles, and ends earlier.
+    """
+    return CostLimit(
+        instances=max(history.instances, _LITTLE),
+        seconds=_SEARCHING * prices.restarting,
+        latest=max(prices.restarting, prices.maintaining),
+    )
 
 
 def _patience(seconds: float, history: History) -> CostLimit:

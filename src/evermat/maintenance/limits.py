@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from math import inf
 from numbers import Real
 from pathlib import Path
 from time import perf_counter
@@ -123,6 +124,9 @@ _PARTS = 16
 _TELLING = 64
 """The least number of facts of a part."""
 
+_MANY = 1_000
+"""So many facts tell how many instances there are for each of them."""
+
 _OVERLAP = 0.6
 """The exponent of overlap: k parts together reach as much as k to this power disjoint
 parts. Measured between 0.2, where a few facts matter to nearly everything, and 0.9."""
@@ -157,10 +161,19 @@ class Forecast:
         """
         return expected <= self.limit + matched / 2
 
-    def expected(self, parts: int, facts: int) -> float:
-        """Estimate the reach of the whole from that of one of its parts."""
+    def expected(self, parts: int, facts: int, per_fact: float | None = None) -> float:
+        """Estimate the reach of the whole from that of one of its parts.
+
+        Args:
+            parts: the number of parts.
+            facts: the number of facts that the part deletes.
+            per_fact: the instances that each of them matched, if known.
+        """
         share = min(facts / max(self.facts, 1), 1.0)
-        return float(self.instances * (1 - (1 - share) ** parts**_OVERLAP))
+        reached = float(self.instances * (1 - (1 - share) ** parts**_OVERLAP))
+        if per_fact is None or not self.instances:
+            return reached
+        return reached * min(per_fact * self.facts / self.instances, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +187,7 @@ class CostLimit:
     Attributes:
         instances: the rule instances that may be matched.
         seconds: the time that may be used.
+        latest: the time that may be used whatever the number of instances.
         is_for_adding: whether it also applies in phases that add facts.
         forecast: limits for a part of the facts, checked before these are reached.
     """
@@ -182,6 +196,12 @@ class CostLimit:
     seconds: float
     is_for_adding: bool = False
     forecast: Forecast | None = None
+    latest: float = inf
+
+    def is_passed(self, instances: int, seconds: float) -> bool:
+        """Whether something has cost more than it may."""
+        is_long = instances > self.instances and seconds > self.seconds
+        return is_long or seconds > self.latest
 
 
 def _amount(resource: str, limit: float) -> str:
@@ -249,6 +269,7 @@ class Watch:
         self._parts = 1
         self._facts_of_part = 0
         self._last_facts = 0
+        self._matched_before = 0
         self._matched: Counter[str] = Counter()
         self._next_memory_check = 0.0
 
@@ -277,6 +298,7 @@ class Watch:
     def judging(self, parts: int) -> Iterator[None]:
         """Judge the reach of a deletion by one of its parts, deleted in the block."""
         self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
+        self._matched_before = self.instances
         yield
         self._be_patient()
         self._parts = 1
@@ -289,7 +311,9 @@ class Watch:
         cost_limit = self.cost_limit
         if cost_limit is None or cost_limit.forecast is None:
             return
-        expected = cost_limit.forecast.expected(self._parts, self._facts_of_part)
+        expected = cost_limit.forecast.expected(
+            self._parts, self._facts_of_part, self._per_fact(self._facts_of_part)
+        )
         if cost_limit.forecast.is_worth_it(expected, self.instances):
             allowed = max(cost_limit.instances, _TRUST * expected)
             self.cost_limit = replace(cost_limit, instances=allowed)
@@ -327,17 +351,26 @@ class Watch:
         forecast = None if self.cost_limit is None else self.cost_limit.forecast
         if forecast is None:
             return
+        # Rules were not yet applied to the facts of this round.
+        per_fact = self._per_fact(self._facts_of_part)
         self._facts_of_part += new_facts
         # As long as rounds grow, further ones are expected.
         ahead = 3 * new_facts // 4 if new_facts > self._last_facts else 0
         self._last_facts = new_facts
-        expected = forecast.expected(self._parts, self._facts_of_part + ahead)
+        reached = self._facts_of_part + ahead
+        expected = forecast.expected(self._parts, reached, per_fact)
         is_late = (
             self.instances > forecast.until
             or perf_counter() - self.start > forecast.seconds
         )
         if expected > forecast.limit and not is_late:
             raise CostLimitReached(expected)
+
+    def _per_fact(self, facts: int) -> float | None:
+        """Instances of a part for each fact of it, if there are enough to tell."""
+        if facts < _MANY:
+            return None
+        return (self.instances - self._matched_before) / facts
 
     def _check_clock(self) -> None:
         check()
@@ -346,8 +379,7 @@ class Watch:
         cost_limit = self.cost_limit
         if (
             cost_limit is not None
-            and self.instances > cost_limit.instances
-            and now - self.start > cost_limit.seconds
+            and cost_limit.is_passed(self.instances, now - self.start)
             and (cost_limit.is_for_adding or self.phase not in ADDING)
         ):
             raise CostLimitReached(_UNFINISHED * self.instances)

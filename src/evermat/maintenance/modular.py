@@ -80,8 +80,9 @@ if TYPE_CHECKING:
 LEAST_FACTS = 10_000
 """Closures of fewer facts are computed in no time, however often."""
 
-SAMPLE = 256
-"""The number of facts from which the number of instances is estimated."""
+SAMPLES = (256, 4096)
+"""The numbers of facts from which the number of instances is estimated. A single fact
+may have so many that the smaller sample says little; the larger one decides then."""
 
 MOST_INSTANCES = 128
 """The most instances per new fact for which closures are left to their rules."""
@@ -230,16 +231,23 @@ def _cost_less_by_rules(
     if not closures or known < LEAST_FACTS:
         return False
     derived = _union(engine, own)
-    sample = engine.part(derived, max(1, known // SAMPLE))
-    if sample is None:
-        return False
     facts = engine.materialised | derived
     rules = compile_rules(_rules_of(closures), stratum.recursive.is_local)
-    before = engine.matches
-    derive(engine, rules.delta, positive=facts, negative=facts, delta_positive=sample)
-    instances = engine.matches - before
-    # A fact that both atoms of a rule can match is matched by each of them.
-    return instances <= 2 * MOST_INSTANCES * sample.size()
+    for size in SAMPLES:
+        sample = engine.part(derived, max(1, known // size))
+        if sample is None:
+            return False
+        before = engine.matches
+        derive(
+            engine, rules.delta, positive=facts, negative=facts, delta_positive=sample
+        )
+        # A fact that both atoms of a rule can match is matched by each of them.
+        instances = (engine.matches - before) / 2 / max(sample.size(), 1)
+        if instances <= MOST_INSTANCES:
+            return True
+        if instances > MOST_INSTANCES * SAMPLES[-1] / size:
+            return False
+    return False
 
 
 def _by_rules(

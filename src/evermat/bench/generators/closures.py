@@ -135,9 +135,17 @@ def _chains(first: int, nodes: int) -> list[Numbers]:
 
 
 def museum_places(
-    places: int, objects: int, other_rules: int, seed: int = 1
+    places: int, objects: int, other_rules: int, seed: int = 1, *, depth: int = 0
 ) -> Problem:
-    """Cliques of related places among many rules on other things (like Claros)."""
+    """Cliques of related places among many rules on other things (like Claros).
+
+    Args:
+        places: how many places there are.
+        objects: how many things were found at one of them.
+        other_rules: how many rules say what kinds of things there are.
+        seed: of the random choice.
+        depth: how many of these rules depend on each other; 0 if all of them do.
+    """
     random = np.random.default_rng(seed)
     clique = 200
     count = max(1, places // clique)
@@ -151,14 +159,19 @@ def museum_places(
         "within(?x, ?z) :- within(?x, ?y), within(?y, ?z) .",
         "seen_in(?x, ?q) :- found_at(?x, ?p), capital(?p), related(?p, ?q) .",
         *(
-            f"kind{n + 1}(?x, ?y) :- kind{n}(?x, ?y) ."
+            f"kind{n + 1}(?x, ?y) :- {_lower_kind(n, depth)}(?x, ?y) ."
             if n % 10
-            else f"kind{n + 1}(?x, ?y) :- kind{n}(?x, ?z), within(?z, ?y) ."
+            else f"kind{n + 1}(?x, ?y) :- {_lower_kind(n, depth)}(?x, ?z), "
+            "within(?z, ?y) ."
             for n in range(other_rules)
         ),
     ]
     things = np.arange(objects) + places
     later = np.arange(1, places)
+    lowest = ["kind0", f"kind{other_rules // 2}"]
+    if depth:
+        lowest = [_lower_kind(n, depth) for n in range(0, other_rules, depth)]
+    parts = np.array_split(things, len(lowest)) if depth else [things] * len(lowest)
     return Problem(
         "\n".join(rules),
         {
@@ -166,12 +179,18 @@ def museum_places(
             "within": _table(np.stack([later, later // 8])),
             "capital": pa.table({"c1": np.arange(0, places, max(1, places // 10))}),
             "found_at": _table(np.stack([things, random.integers(0, places, objects)])),
-            "kind0": _table(np.stack([things, random.integers(0, places, objects)])),
-            f"kind{other_rules // 2}": _table(
-                np.stack([things, random.integers(0, places, objects)])
-            ),
+            **{
+                name: _table(np.stack([part, random.integers(0, places, len(part))]))
+                for name, part in zip(lowest, parts, strict=True)
+            },
         },
     )
+
+
+def _lower_kind(number: int, depth: int) -> str:
+    """What a kind follows from: the one below, or what is said of things."""
+    is_lowest = depth and number % depth == 0
+    return f"stated{number}" if is_lowest else f"kind{number}"
 
 
 def organisations(people: int, seed: int = 1) -> Problem:

@@ -39,6 +39,7 @@ NAMESPACE = "http://lookalike.example/"
 _CLASSES = 10
 """Number of classes of each kind in a group, and of its properties."""
 _RULES_OF_A_GROUP = 40
+_DEPTH = 10
 _SPOKES = 5_000
 """Facts around one hub."""
 
@@ -191,8 +192,11 @@ def uobm(people_shape: Shape | None, facts: int, *, seed: int = 1) -> Problem:
 
 
 def claros(places: int, objects: int, rules: int, *, seed: int = 1) -> Problem:
-    """Archaeological finds at places that are related in cliques (Claros-LE)."""
-    return museum_places(places, objects, rules, seed=seed)
+    """Archaeological finds at places that are related in cliques (Claros-LE).
+
+    The rules on finds are as deep as those of the papers, which have eleven strata.
+    """
+    return museum_places(places, objects, rules, seed=seed, depth=_DEPTH)
 
 
 # -------------------------------------------------------------------------- equality

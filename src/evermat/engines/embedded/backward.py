@@ -50,8 +50,8 @@ MOST_FACTS = 1 << 20
 MOST_BATCH = 1 << 16
 """Largest number of facts to search proofs of."""
 
-MOST_ROWS = 1 << 17
-"""Cost limit for the consequences of newly proved facts, in rows."""
+MOST_ROWS = 1 << 22
+"""Cost limit for the consequences of a newly proved fact, in rows."""
 
 PAUSE_AFTER = 1 << 18
 """Matches after which a call returns to Python, so that interrupts are answered."""
