@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import evermat
@@ -56,6 +58,16 @@ def test_goals_are_compared_with_what_was_measured() -> None:
         *("yes", "no"),
         *(ended, "–"),
     ]
+
+
+def test_memory_and_algorithms_of_a_terminology_are_told() -> None:
+    measured = row("classification", small_deletion=0.004, small_insertion=0.006)
+    measured.seconds["small deletion, by bf"] = 0.5
+    rows = [replace(measured, bytes=77.4)]
+    times, goals = tables(Figures(rows), Options())
+    assert times.rows[0][3] == "77 B"
+    assert times.notes[-1].endswith("one fact is deleted in 0.50 s by `bf`.")
+    assert [line[-1] for line in goals.rows] == ["yes", "no", "yes"]
 
 
 def test_updates_are_compared_with_materialising_before_and_after_reading() -> None:

@@ -31,6 +31,8 @@ from evermat.bench.generators.ontologies import terminology
 from evermat.bench.generators.problem import sample
 from evermat.bench.processes import Options, Status, measure, say
 from evermat.bench.report import Table, count_text, ratio_text, seconds_text, verdict
+from evermat.bench.tasks import peak_megabytes
+from evermat.maintenance.limits import resident_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +75,8 @@ class Workload:
         without: the scale at which the rules are also run without modules: 1 if they
             finish in minutes, 0 for not at all.
         reader: a rule that reads the closure, so that it is not lazy.
+        bytes: the largest peak memory per fact of materialising.
+        algorithms: those by which one fact is also deleted.
     """
 
     name: str
@@ -85,6 +89,8 @@ class Workload:
     gains: dict[str, float] = field(default_factory=dict)
     without: float = 1.0
     reader: str = ""
+    bytes: float | None = None
+    algorithms: tuple[str, ...] = ()
 
 
 def _dag(scale: float) -> Problem:
@@ -225,7 +231,10 @@ WORKLOADS = (
         closure="sub",
         source="stated",
         small=1,
+        goals={"small deletion": 0.005, "small insertion": 0.005},
         gains={"materialise": 0.9},
+        bytes=90,
+        algorithms=("dred-c", "bf"),
     ),
 )
 
@@ -243,6 +252,7 @@ class Row:
     facts: int | None = None
     closure: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +311,7 @@ def _row(workload: Workload, scale: float, measured: Measured, *, modules: bool)
         sizes.get("facts"),
         sizes.get("closure"),
         seconds,
+        sizes.get("bytes"),
     )
 
 
@@ -327,15 +338,30 @@ def _times(figures: Figures, options: Options) -> Table:
                 f"{title}, scale {row.scale:g}",
                 "on" if row.modules else "off",
                 count_text(row.closure),
+                "–" if row.bytes is None else f"{row.bytes:.0f} B",
                 *(cells if not ended else [c if c != "done" else "–" for c in cells]),
             )
         )
     return Table(
         title="Closures as modules",
-        header=("workload", "modules", "closure", *STEPS),
+        header=("workload", "modules", "closure", "peak a fact", *STEPS),
         rows=tuple(rows),
-        notes=(NOTE,),
+        notes=(NOTE, *_by_algorithm(figures)),
     )
+
+
+def _by_algorithm(figures: Figures) -> Iterator[str]:
+    """What one fact costs by algorithms that are asked for by name."""
+    for row in figures.rows:
+        times = [
+            f"{seconds_text(seconds)} by `{step.partition(', by ')[2]}`"
+            for step, seconds in row.seconds.items()
+            if ", by " in step
+        ]
+        if times:
+            side = "on" if row.modules else "off"
+            title = _workload(row.workload).title
+            yield f"{title}, modules {side}: one fact is deleted in {', '.join(times)}."
 
 
 def _goals(figures: Figures) -> Table:
@@ -345,6 +371,8 @@ def _goals(figures: Figures) -> Table:
         for row in mine[:1]:
             for step, goal in workload.goals.items():
                 rows += _goal(workload, row, step, goal)
+            if workload.bytes is not None:
+                rows.append(_memory_goal(workload.title, row.bytes, workload.bytes))
         slow = [row for row in mine if not row.modules]
         for off in slow:
             on = next(row for row in mine if row.modules and row.scale == off.scale)
@@ -381,6 +409,12 @@ def _goal(
     return lines
 
 
+def _memory_goal(title: str, found: float | None, goal: float) -> tuple[str, ...]:
+    shown = "–" if found is None else f"{found:.0f} bytes"
+    reach = f"≤ {goal:g} bytes"
+    return title, "peak memory a fact", reach, shown, verdict(found, goal)
+
+
 def _sum(row: Row, steps: list[str]) -> float | None:
     """Return the seconds of several steps, None if one was not measured."""
     known = [row.seconds[step] for step in steps if step in row.seconds]
@@ -414,6 +448,7 @@ def _workload(name: str) -> Workload:
 
 
 _WARM_SCALE = 0.0005
+_NAMED_SAMPLES = 5
 _LARGE_SHARE = 0.25
 
 
@@ -433,11 +468,14 @@ def _run(
     problem = workload.make(scale)
     base = KnowledgeBase(problem.rules + workload.reader, modules=modules)
     clock = _Clock(tell)
+    before = resident_memory()
     with clock.step("materialise"):
         base.load(problem.facts)
+    peak = peak_megabytes() * 1e6 - before
     with clock.step("read"):
         facts = base.facts(workload.closure)
-    tell("sizes", facts=base.stats()["facts"], closure=len(facts))
+    known = base.stats()["facts"]
+    tell("sizes", facts=known, closure=len(facts), bytes=peak / max(known, 1))
     del facts
     size = problem.facts[workload.source].num_rows
     for number in range(SMALL_SAMPLES if modules else SLOW_SAMPLES):
@@ -450,6 +488,12 @@ def _run(
             change = base.insert(workload.source, rows[workload.source])
         with clock.step("small insertion, read"):
             change.added(workload.closure)
+    for algorithm in workload.algorithms:
+        for number in range(_NAMED_SAMPLES):
+            rows = _sample(problem, workload, workload.small, number)
+            with clock.step(f"small deletion, by {algorithm}"):
+                base.update(delete=rows, algorithm=algorithm)
+            base.update(insert=rows, algorithm=algorithm)
     rows = _sample(problem, workload, round(_LARGE_SHARE * size), SMALL_SAMPLES)
     with clock.step("large deletion"):
         change = base.delete(workload.source, rows[workload.source])
