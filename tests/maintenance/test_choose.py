@@ -152,6 +152,11 @@ def test_strata_cost_something_however_little_is_matched() -> None:
     few = History(explicit=10_000, facts=300_000).loaded(300_000, 0.1)
     many = History(explicit=10_000, facts=300_000).loaded(300_000, 0.1, 1_000)
     assert many.standing == pytest.approx(0.06)
+    # So do relations, and once more for being copied and compared.
+    wide = History(explicit=10_000, facts=300_000).loaded(300_000, 0.1, 1, 999)
+    assert wide.standing == pytest.approx(0.06)
+    prices = [deletion_prices(9_999, history).restarting for history in (many, wide)]
+    assert prices[1] == pytest.approx(prices[0] + 999 * 6e-5)
     # Together it is what was observed.
     for history in (few, many):
         derived = history.standing + 300_000 * history.restart_speed

@@ -361,7 +361,9 @@ class EqualityMaterialisation(Driver):
         if not dry:
             self._accept(plan, attempt.representatives)
             seconds = None if begun is None else perf_counter() - begun
-            self._history = learnt(self._history, outcome.summary, seconds)
+            self._history = learnt(
+                self._history, outcome.summary, seconds, len(self.engine.relations())
+            )
         return replace(outcome, cliques=attempt.cliques(facts))
 
     def _choose(self, forced: Choice | None, plan: _Plan, job: EqualityJob) -> Choice:

@@ -470,4 +470,5 @@ class Materialisation(Driver):
 
     def _learn(self, done: _Done, outcome: Outcome) -> History:
         seconds = None if done.start is None else perf_counter() - done.start
-        return learnt(done.history, outcome.summary, seconds)
+        relations = len(self.engine.relations())
+        return learnt(done.history, outcome.summary, seconds, relations)

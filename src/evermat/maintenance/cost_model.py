@@ -81,11 +81,13 @@ _COPYING = 8e-8
 """The assumed seconds for copying an explicit fact, or for comparing an old fact with
 the new ones. Measured between 2e-8 and 1e-7."""
 
-_STRATUM = 6e-5
-"""Seconds for a stratum of a materialisation in which next to nothing is matched."""
+_PART = 6e-5
+"""The seconds of a materialisation for a stratum or a relation with next to no facts,
+and those for copying such a relation and comparing it. Measured: 5e-5 to 1e-4."""
 
 _MOST_STANDING = 0.8
-"""The largest part of a materialisation that its strata are taken to cost as such."""
+"""The largest share of its time that the parts of a materialisation are assumed to take
+regardless of the facts."""
 
 _FORGETTING = 0.5
 """The weight of earlier observations when a new one is added."""
@@ -137,6 +139,7 @@ class History(NamedTuple):
         reaching: the reach of single deleted facts; see `reached`.
         growing: the power of the explicit facts by which instances grow.
         standing: the seconds of a materialisation that matches next to nothing.
+        relations: the number of relations.
     """
 
     explicit: int = 0
@@ -150,6 +153,7 @@ class History(NamedTuple):
     reaching: Rate = Rate()
     growing: Rate = Rate()
     standing: float = 0.0
+    relations: int = 0
 
     # -- adding observations
 
@@ -166,7 +170,9 @@ class History(NamedTuple):
             history = history._replace(instances=left)
         return history
 
-    def loaded(self, instances: int, deriving: float, strata: int = 1) -> History:
+    def loaded(
+        self, instances: int, deriving: float, strata: int = 1, relations: int = 0
+    ) -> History:
         """Return the statistics after a materialisation that took some seconds.
 
         The cost of copying is assumed until it is observed for the first time.
@@ -175,10 +181,11 @@ class History(NamedTuple):
             return self._replace(instances=0.0)
         derived = max(self.facts - self.explicit, 0)
         handled = self.explicit + self.facts
-        standing = min(_STRATUM * strata, _MOST_STANDING * deriving)
+        standing = min(_PART * (strata + relations), _MOST_STANDING * deriving)
         return self._replace(
             instances=float(instances),
             standing=standing,
+            relations=relations,
             copying=self.copying
             if self.copying.work
             else Rate(_COPYING * handled, handled),
@@ -193,6 +200,7 @@ class History(NamedTuple):
         seconds: float,
         before: int = 0,
         strata: int = 1,
+        relations: int = 0,
     ) -> History:
         """Return the statistics after a rematerialisation.
 
@@ -202,10 +210,12 @@ class History(NamedTuple):
             seconds: the seconds in all.
             before: the number of facts before, with explicit ones counted twice.
             strata: the number of its strata.
+            relations: the number of relations.
         """
-        history = self.loaded(instances, deriving, strata)
+        history = self.loaded(instances, deriving, strata, relations)
         handled = max(self.explicit + self.facts, before)
-        copying = history.copying.observed(max(seconds - deriving, 0.0), handled)
+        rest = max(seconds - deriving - _PART * relations, 0.0)
+        copying = history.copying.observed(rest, handled)
         return history._replace(copying=copying)
 
     def maintained(
@@ -330,7 +340,9 @@ class History(NamedTuple):
         return min(max(seconds, usual / _SLOWEST), usual * _SLOWEST)
 
 
-def learnt(history: History, report: Report, seconds: float | None) -> History:
+def learnt(
+    history: History, report: Report, seconds: float | None, relations: int = 0
+) -> History:
     """Return the statistics after an update.
 
     Args:
@@ -338,6 +350,7 @@ def learnt(history: History, report: Report, seconds: float | None) -> History:
         report: the report of the update.
         seconds: the seconds of its work; None for the first facts, where reading takes
             most of the time.
+        relations: the number of relations.
     """
     instances = report.forward_instances + report.backward_instances
     deriving = sum(sum(each.seconds.values()) for each in report.strata)
@@ -345,11 +358,13 @@ def learnt(history: History, report: Report, seconds: float | None) -> History:
     facts = report.added - report.removed
     strata = len(report.strata)
     if seconds is None:
-        return history.counted(explicit, facts).loaded(instances, deriving, strata)
+        return history.counted(explicit, facts).loaded(
+            instances, deriving, strata, relations
+        )
     if report.algorithm == REMATERIALISE:
         known = history.explicit + history.facts
         new = history.counted(explicit, facts)
-        new = new.restarted(instances, deriving, seconds, known, strata)
+        new = new.restarted(instances, deriving, seconds, known, strata, relations)
     else:
         new = history.maintained(report.deleted, instances, seconds, returned(report))
         new = new.counted(explicit, facts)
@@ -570,7 +585,8 @@ def restart_price(instances: float, history: History) -> float:
     derived = instances * history.yielding.value(0.0)
     facts = max(history.facts, history.explicit + derived)
     copying = (history.explicit + facts) * history.copy_speed
-    return history.standing + instances * history.restart_speed + copying
+    standing = history.standing + _PART * history.relations
+    return standing + instances * history.restart_speed + copying
 
 
 def _forecast(deletions: int, history: History) -> Forecast | None:
