@@ -446,14 +446,14 @@ class Stratum:
         return self.components.of(atom) == self.components.of(rule.head)
 
     def home(self, rule: Rule) -> int | None:
-        """The component that the head of a rule lies in."""
+        """Return the component of the head of a rule."""
         return self.components.of(rule.head)
 
     def parts(self, homes: Sequence[AbstractSet[int | None]]) -> Iterator[Stratum]:
-        """The rest of the stratum, and a part for each set of components.
+        """Divide the stratum: the rest first, then a part for each set of components.
 
-        Components of a stratum do not depend on each other, so parts may be worked out
-        one after the other. Aggregates stay with the rest, which comes first.
+        Components of a stratum do not depend on each other, so its parts can be
+        evaluated one after the other. Aggregates stay with the rest.
         """
         apart = frozenset[int | None]().union(*homes)
         rest = [rule for rule in self.rules if self.home(rule) not in apart]

@@ -404,8 +404,12 @@ _EARLY_SECONDS = 0.2
 """The same in seconds, which include building plans and some indexes."""
 
 _SEARCHING = 0.25
-"""What a search for proofs may cost, in units of starting again, before its instances
-are compared with those of a materialisation."""
+"""The cost of a search for proofs, relative to rematerialisation, from which on it is
+abandoned if it has matched more instances than there are."""
+
+_LATEST = 1.5
+"""The most that such a search may cost with few instances, relative to the greater of
+both prices, which may be wrong by as much."""
 
 _BEGINNING = 0.03
 """The most an insertion may cost, relative to rematerialisation, before the expectation
@@ -624,16 +628,16 @@ def reason_to_give_up(
 
 
 def _patience_with_search(prices: Prices, history: History) -> CostLimit:
-    """When to give a search for proofs up.
+    """Return the cost limit of a search for proofs.
 
-    Nothing that it did is done again, so it may cost what it is expected to, or what
-    starting again does. A search that has matched more than there are instances goes
-    round in circles, and ends earlier.
+    Its work is not repeated when facts are added, so it may cost as much as
+    rematerialisation. If it matches more instances than there are, it checks the same
+    facts again and again, and is abandoned earlier.
     """
     return CostLimit(
         instances=max(history.instances, _LITTLE),
         seconds=_SEARCHING * prices.restarting,
-        latest=max(prices.restarting, prices.maintaining),
+        latest=_LATEST * max(prices.restarting, prices.maintaining),
     )
 
 

@@ -125,7 +125,7 @@ _TELLING = 64
 """The least number of facts of a part."""
 
 _MANY = 1_000
-"""So many facts tell how many instances there are for each of them."""
+"""The least number of facts from which the number of instances per fact is measured."""
 
 _OVERLAP = 0.6
 """The exponent of overlap: k parts together reach as much as k to this power disjoint
@@ -199,7 +199,7 @@ class CostLimit:
     latest: float = inf
 
     def is_passed(self, instances: int, seconds: float) -> bool:
-        """Whether something has cost more than it may."""
+        """Whether an attempt with these costs is to be abandoned."""
         is_long = instances > self.instances and seconds > self.seconds
         return is_long or seconds > self.latest
 
@@ -367,7 +367,7 @@ class Watch:
             raise CostLimitReached(expected)
 
     def _per_fact(self, facts: int) -> float | None:
-        """Instances of a part for each fact of it, if there are enough to tell."""
+        """Return the instances of a part per fact, or None if it has too few facts."""
         if facts < _MANY:
             return None
         return (self.instances - self._matched_before) / facts
