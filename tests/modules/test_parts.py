@@ -46,14 +46,14 @@ def test_strata_are_divided_only_where_it_matters() -> None:
 def test_divided_strata_keep_facts_and_counters_exact(engine_name: str) -> None:
     """A closure that other rules of its depth do not feed deletes what has to go."""
     text = CLOSURE + FED + OTHERS + COUNTS + "seen(?x) :- r(?x, 3), c(?x) ."
-    facts = {
+    facts: dict[str, list[tuple[int, ...]]] = {
         "e": [(i, (i * 3 + j) % 17) for i in range(17) for j in (1, 4)],
         "s": [(i, i + 1) for i in range(8)],
         "f": [(i, i + 5) for i in range(8)],
         "p": [(i, (i + 1) % 17) for i in range(17)],
         "g": [(4,), (9,)],
     }
-    gone = {
+    gone: dict[str, list[tuple[int, ...]]] = {
         "e": facts["e"][:9],
         "s": facts["s"][3:5],
         "f": facts["f"][1:4],

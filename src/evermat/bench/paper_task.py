@@ -157,8 +157,8 @@ def small_deletions(problem: Problem, task: Mapping[str, Any], tell: Tell) -> No
         base, size = loaded(problem, way)
         tell("loaded", way=way.name, **size)
         bases.append((base, way))
-    for way, (there, _) in _delete_and_restore(bases, samples).items():
-        tell("deleted", way=way, **there)
+    for name, (there, _) in _delete_and_restore(bases, samples).items():
+        tell("deleted", way=name, **there)
 
 
 _TURNS = 2
