@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evermat.kb.inputs import FactTypeError
 from evermat.pipeline import files
 from evermat.pipeline.errors import (
     OutputError,
@@ -225,8 +226,66 @@ def test_bounds_are_about_numbers_and_moments(tmp_path: Path) -> None:
     assert [str(row["reason"]) for row in rejected(config, finished, "edge")] == [
         "`x` is not a number",
         "`0` is below 1",
-        "`2021-01-01T00:00:00.500000+00:00` is above 2021-01-01T00:00:00+00:00",
+        "`2021-01-01T00:00:00.5Z` is above 2021-01-01T00:00:00Z",
     ]
+
+
+def test_fractions_of_seconds_are_compared_by_value(tmp_path: Path) -> None:
+    lines = ["a,2020-01-01T00:00:00.25Z", "b,2020-01-01T00:00:00.5Z",
+             "c,2020-01-01T00:00:00.55Z", "d,2020-01-01T00:00:00Z"]  # fmt: skip
+    (tmp_path / "edge.csv").write_text("\n".join(["from,to", *lines]))
+    config = source(
+        tmp_path,
+        SHORT,
+        'path = "edge.csv"\nmax_rejected = "all"\n[source.columns]\nfrom = "string"',
+        'to = { type = "datetime", min = 2020-01-01T00:00:00.5Z }',
+    )
+    wrong = rejected(config, run(config), "edge")
+    assert sorted(str(row["row"])[0] for row in wrong) == ["a", "d"]
+
+
+DECLARED = """[program]
+text = '''
+@declare age(who: string, years: integer) .
+@declare code(who: string, code: string) .
+old(?who) :- age(?who, ?years), ?years > 60 .
+'''
+[[output]]
+predicates = ["old"]
+path = "out/{predicate}"
+[[source]]
+path = "age.csv"
+max_rejected = "all"
+"""
+
+
+def test_declared_types_hold_for_sources(tmp_path: Path) -> None:
+    (tmp_path / "age.csv").write_text("years,who\n70,ann\n007,bob\nmany,cem\n")
+    config = configured(tmp_path, DECLARED, 'predicate = "age"')
+    finished = run(config)
+    assert rows(tmp_path / "out/old") == [("ann",)]
+    (wrong,) = rejected(config, finished, "age")
+    assert wrong["reason"] == "`many` is not an integer"
+
+
+def test_declared_types_give_way_to_those_of_the_source(tmp_path: Path) -> None:
+    (tmp_path / "age.csv").write_text("who,years\nann,70\n")
+    columns = 'columns = { who = "string", years = "double" }'
+    config = configured(tmp_path, DECLARED, 'predicate = "age"', columns)
+    with pytest.raises(FactTypeError, match=r"70\.0e0.* not of type `integer`"):
+        run(config)
+
+
+def test_a_column_that_is_declared_in_two_ways_stays_text(tmp_path: Path) -> None:
+    (tmp_path / "age.csv").write_text("who,years\nann,70\n")
+    both = """
+    facts = [
+      { predicate = "age", arguments = ["who", "years"] },
+      { predicate = "code", arguments = ["who", "years"] },
+    ]
+    """
+    with pytest.raises(FactTypeError, match=r"\"70\".* not of type `integer`"):
+        run(configured(tmp_path, DECLARED, both))
 
 
 BIG = 2**53

@@ -97,10 +97,11 @@ def run(
         ),
     ] = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[str],  # noqa: UP045
         typer.Option(
-            metavar="DIR",
-            help="Write the outputs of the program, or all derived predicates, here.",
+            metavar="DIR|DATABASE",
+            help="Write the outputs of the program, or all derived predicates, here: "
+            "files of a folder, or tables of postgresql://…, sqlite:///file.db, …",
         ),
     ] = None,
     form: Annotated[
@@ -149,13 +150,15 @@ def run(
     from evermat.cli.jobs import Job
     from evermat.cli.output import Output
     from evermat.cli.run import run_job
+    from evermat.io.databases import is_database
 
     job = Job(
         rules=rules,
         store=store,
         facts=facts or [],
         updates=then or [],
-        out=out,
+        out=None if out is None or is_database(out) else Path(out),
+        database=out if out is not None and is_database(out) else None,
         form=form,
         show=show,
         engine=engine,
@@ -192,8 +195,12 @@ def query(
         typer.Option(metavar="N", help="Show or write at most N rows.", min=0),
     ] = None,
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", help="Write the answers to a file instead."),
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="FILE|DATABASE",
+            help="Write the answers to a file instead, or to a table of a database "
+            "(postgresql://…?table=answers).",
+        ),
     ] = None,
     sparql: Annotated[
         bool,

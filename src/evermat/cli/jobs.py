@@ -48,6 +48,7 @@ class Job:
     facts: list[str] = field(default_factory=list)
     updates: list[Path] = field(default_factory=list)
     out: Path | None = None
+    database: str | None = None
     form: str = "csv"
     show: int = 0
     engine: str = "embedded"

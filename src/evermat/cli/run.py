@@ -13,7 +13,9 @@ from evermat.cli.changing import apply_updates, tell_version
 from evermat.cli.contradictions import show_contradictions
 from evermat.cli.jobs import load
 from evermat.cli.output import Output
+from evermat.errors.redaction import redacted
 from evermat.errors.wording import counted
+from evermat.io.databases import is_database
 from evermat.io.files import data_file, require_place
 from evermat.io.writing import require_writable
 from evermat.kb.program_files import write_sinks
@@ -46,24 +48,20 @@ def run_job(job: Job, output: Output) -> None:
 
 
 def answer(
-    job: Job, question: str, output: Output, *, limit: int | None, out: Path | None
+    job: Job, question: str, output: Output, *, limit: int | None, out: str | None
 ) -> None:
     """Materialise and answer one query."""
-    if out is not None:
-        require_place(out)
-        require_writable(data_file(out))
+    _require_writable(out)
     with allowing(job.places()):
         kb = load(job, Output(is_json=True), question=question).kb
     _show_answer(kb.query(question), output, limit, out)
 
 
 def answer_sparql(
-    job: Job, text: str, output: Output, *, limit: int | None, out: Path | None
+    job: Job, text: str, output: Output, *, limit: int | None, out: str | None
 ) -> None:
     """Materialise and answer one query in SPARQL; updates are refused."""
-    if out is not None:
-        require_place(out)
-        require_writable(data_file(out))
+    _require_writable(out)
     require_package("rdflib", "sparql")
     from evermat.sparql import is_update
 
@@ -82,14 +80,21 @@ def answer_sparql(
     output.say("yes" if found else "no")
 
 
+def _require_writable(out: str | None) -> None:
+    """See early that answers can be written where they are wanted."""
+    if out is not None and not is_database(out):
+        require_place(Path(out))
+        require_writable(data_file(out))
+
+
 def _show_answer(
-    result: Result, output: Output, limit: int | None, out: Path | None
+    result: Result, output: Output, limit: int | None, out: str | None
 ) -> None:
     if out is not None:
         written = result.first(limit)
         written.write(out, terms=output.has_terms)
-        output.document.update(file=str(out), count=len(written))
-        output.say(f"wrote {counted(len(written), 'row')} to {out}")
+        output.document.update(file=redacted(out), count=len(written))
+        output.say(f"wrote {counted(len(written), 'row')} to {redacted(out)}")
         return
     output.result(result, limit)
 
@@ -130,6 +135,9 @@ def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
 def _write(job: Job, loaded: Loaded, output: Output) -> None:
     """Write what the program exports, or else all that it derives."""
     kb, program = loaded.kb, loaded.program
+    if job.database is not None:
+        _write_tables(job.database, loaded, output)
+        return
     if job.out is None:
         # Without a folder, only what goes to standard output is wanted.
         printed = tuple(sink for sink in program.sinks if sink.path == "-")
@@ -146,13 +154,26 @@ def _write(job: Job, loaded: Loaded, output: Output) -> None:
     if job.out is None:
         return
     if not program.sinks:
-        derived = sorted({rule.head.predicate for rule in kb.rules})
-        for name, file in file_names(derived).items():
+        for name, file in file_names(_derived(kb)).items():
             path = _output_file(job, file)
             kb.facts(name).write(path)
             files.append(path)
     output.document["files"] = [str(path) for path in files]
     output.say(f"wrote {counted(len(files), 'file')} to {job.out}")
+
+
+def _write_tables(address: str, loaded: Loaded, output: Output) -> None:
+    """Write what the program exports, or all that it derives, to a database."""
+    kb, exported = loaded.kb, [sink.predicate for sink in loaded.program.sinks]
+    names = list(dict.fromkeys(exported)) or _derived(kb)
+    for name in names:
+        kb.facts(name).write(address)
+    output.document["tables"] = names
+    output.say(f"wrote {counted(len(names), 'table')} to {redacted(address)}")
+
+
+def _derived(kb: KnowledgeBase) -> list[str]:
+    return sorted({rule.head.predicate for rule in kb.rules} & set(kb))
 
 
 def _output_file(job: Job, name: str) -> Path:

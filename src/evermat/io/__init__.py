@@ -5,6 +5,7 @@ from evermat.io.column_types import (
     UnknownTypeError,
     ValueFormatError,
 )
+from evermat.io.databases import DatabaseError, read_database, write_database
 from evermat.io.files import (
     DamagedFileError,
     DataFile,
@@ -26,6 +27,7 @@ from evermat.io.writing import NotDelimitableError, write_table
 __all__ = [
     "DamagedFileError",
     "DataFile",
+    "DatabaseError",
     "FileMissingError",
     "LeftOutTriplesWarning",
     "MalformedFileError",
@@ -41,8 +43,10 @@ __all__ = [
     "data_file",
     "ntriples_blocks",
     "predicate_of",
+    "read_database",
     "read_folder",
     "read_table",
     "rows_from",
+    "write_database",
     "write_table",
 ]

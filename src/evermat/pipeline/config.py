@@ -26,16 +26,22 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- configurations
 
 Format = Literal[
-    "parquet", "csv", "tsv", "json", "jdbc", "table", "spark", "nt", "nq", "ttl",
-    "trig", "rdf",
+    "parquet", "csv", "tsv", "json", "database", "jdbc", "table", "spark", "nt", "nq",
+    "ttl", "trig", "rdf",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = (
-    "parquet", "csv", "tsv", "json", "jdbc", "table", "spark", "nt", "nq", "ttl",
-    "trig", "rdf",
+    "parquet", "csv", "tsv", "json", "database", "jdbc", "table", "spark", "nt", "nq",
+    "ttl", "trig", "rdf",
 )  # fmt: skip
 RDF_FORMATS = frozenset({"nt", "nq", "ttl", "trig", "rdf"})
 LINE_FORMATS = frozenset({"csv", "tsv", "json", "nt", "nq"})
-DATABASE_FORMATS = frozenset({"jdbc", "table", "spark"})
+SPARK_FORMATS = frozenset({"jdbc", "table", "spark"})
+"""What only Spark reads."""
+
+TABLE_FORMATS = frozenset({"table", "database"})
+"""Outputs that are no folders."""
+
+DATABASE_FORMATS = SPARK_FORMATS | {"database"}
 
 Bound = str | int | Decimal
 
@@ -87,11 +93,13 @@ class FactMap:
     Attributes:
         declared: the names that the rules declare for the columns of the predicate.
             Without arguments, the columns of the source go there by name.
+        types: the types that the rules declare for them.
     """
 
     predicate: str
     arguments: tuple[Argument, ...] = ()
     declared: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +123,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """What only Spark reads: a table, a table or query through JDBC, or any format.
+    """A table or query of a database, or what only Spark reads.
 
     Attributes:
         reader, paths, options: a format of Spark's own readers, such as `delta`, `orc`
@@ -207,16 +215,20 @@ class Output:
         predicates: what is written, each to a place of its own; or
         query: a question whose answers are written.
         path: a folder; `{predicate}` stands for the name of the predicate.
-        table: a table of Spark instead of a folder.
+        table: a table of Spark, or of a database, instead of a folder.
+        url: the address of the database.
+        password_variable: the environment variable that holds the password.
         mode: `full` writes everything each time, `changes` adds what came and left.
     """
 
     name: str
     predicates: tuple[str, ...] = ()
     query: str | None = None
-    format: Literal["parquet", "csv", "tsv", "nt", "table"] = "parquet"
+    format: Literal["parquet", "csv", "tsv", "nt", "table", "database"] = "parquet"
     path: str | None = None
     table: str | None = None
+    url: str | None = None
+    password_variable: str | None = None
     mode: Literal["full", "changes"] = "full"
 
 
@@ -225,7 +237,7 @@ def output_place(output: Output, what: str) -> str:
 
     A predicate may be an IRI, which is made a name of a folder or table.
     """
-    pattern = output.table if output.format == "table" else output.path
+    pattern = output.table if output.format in TABLE_FORMATS else output.path
     word = as_word(what, otherwise="facts")
     return (pattern or "").replace("{predicate}", word)
 

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from evermat.engines import ENGINES
 from evermat.errors import EvermatError, Label, Span, raise_all
 from evermat.errors import Source as SourceText
-from evermat.errors.redaction import keep_secret_options
+from evermat.errors.redaction import keep_secret_options, redacted
+from evermat.io.databases import is_database, relative_to
 from evermat.io.files import COMPRESSIONS, RDF_SUFFIXES, FileMissingError
 from evermat.io.places import decoded
 from evermat.io.toml_text import read_toml
@@ -26,6 +27,7 @@ from evermat.pipeline.config import (
     DATABASE_FORMATS,
     FORMATS,
     RDF_FORMATS,
+    TABLE_FORMATS,
     Argument,
     Bound,
     Column,
@@ -212,7 +214,7 @@ def _bound(entry: Section, key: str, kind: str | None) -> Bound | None:
         return None
     match value:
         case datetime.datetime():
-            return in_utc(value).isoformat()
+            return constant(in_utc(value)).text.partition("\0")[2]
         case datetime.date():
             return value.isoformat()
         case WrittenFloat():
@@ -299,7 +301,7 @@ _SUFFIXES = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json",
     ".jsonl": "json", ".ndjson": "json", **RDF_SUFFIXES,
 }  # fmt: skip
-_OUTPUT_FORMATS = ("parquet", "csv", "tsv", "nt", "table")
+_OUTPUT_FORMATS = ("parquet", "csv", "tsv", "nt", "table", "database")
 _NAME = re.compile(r"[\w.\-]+")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
@@ -424,7 +426,9 @@ class _Reader:
             format=kind,
             folder=str(self._folder),
             paths=paths,
-            database=_database(section, kind, paths) if is_database else None,
+            database=_database(section, kind, paths, self._folder)
+            if is_database
+            else None,
             columns=columns,
             facts=facts_of(section, is_rdf=is_rdf),
             limit=_limit(section),
@@ -448,13 +452,18 @@ class _Reader:
         query = section.optional_text("query")
         kind = section.choice("format", _OUTPUT_FORMATS, "parquet")
         known = as_word("_".join(predicates), otherwise="answers")
+        is_database = kind == "database"
         output = Output(
             name=section.text("name") or known,
             predicates=tuple(predicates),
             query=query,
             format=kind,  # type: ignore[arg-type]
             path=self._place(section.optional_text("path")),
-            table=section.optional_text("table"),
+            table=section.text("table", "{predicate}" if is_database else "") or None,
+            url=_address(section, self._folder) if is_database else None,
+            password_variable=(
+                section.optional_text("password_variable") if is_database else None
+            ),
             mode=section.choice("mode", ("full", "changes"), "full"),
         )
         section.finish()
@@ -469,10 +478,16 @@ class _Reader:
                 f"{section.name} has to name predicates, or a query",
                 advice='write `predicate = "…"`, or `name` and `query = "…"`',
             )
-        key = "table" if output.format == "table" else "path"
+        key = "table" if output.format in TABLE_FORMATS else "path"
         place = output.table if key == "table" else output.path
         if place is None:
             self._problems.add(route, f"{section.name} has no `{key}`")
+        if output.format == "database" and output.mode == "changes":
+            section.problem(
+                "mode",
+                "a table of a database is written in full",
+                "write changes to a folder, or leave `mode` out",
+            )
         if output.query is not None and output.mode == "changes":
             section.problem(
                 "mode",
@@ -528,10 +543,12 @@ class _Reader:
         """Outputs do not write over each other."""
         seen: dict[str, str] = {}
         for at, output in enumerate(outputs):
-            key = "table" if output.format == "table" else "path"
+            key = "table" if output.format in TABLE_FORMATS else "path"
             for what in output.predicates or (output.name,):
                 # Some file systems do not tell large letters from small ones.
                 place = output_place(output, what).rstrip("/").casefold()
+                if place and output.url is not None:
+                    place = f"{output.url} {place}"
                 if place in seen:
                     self._problems.add(
                         ("output", at, key),
@@ -611,7 +628,9 @@ def _text_options(section: Section, kind: str, delimiter: str) -> dict[str, Any]
     }
 
 
-def _database(section: Section, kind: str, paths: tuple[str, ...]) -> Database:
+def _database(
+    section: Section, kind: str, paths: tuple[str, ...], folder: Path
+) -> Database:
     if kind == "table":
         return Database(table=section.required_text("table"))
     if kind == "spark":
@@ -620,7 +639,37 @@ def _database(section: Section, kind: str, paths: tuple[str, ...]) -> Database:
             paths=paths,
             options=_texts_of(section.table("options")),
         )
-    database = Database(
+    if kind == "database":
+        database = Database(
+            url=_address(section, folder),
+            table=section.optional_text("table"),
+            query=section.optional_text("query"),
+            password_variable=section.optional_text("password_variable"),
+        )
+    else:
+        database = _by_jdbc(section)
+    if (database.table is None) == (database.query is None):
+        section.problems.add(
+            section.route, f"{section.name} needs `table` or `query`, and not both"
+        )
+    return database
+
+
+def _address(section: Section, folder: Path) -> str:
+    """The address of a database that is read and written without Spark."""
+    url = section.required_text("url", "such as postgresql://user@host/database")
+    if url and not is_database(url):
+        section.problem(
+            "url",
+            f"`{redacted(url)}` is no address of a database",
+            "write postgresql://…, sqlite:///file.db, duckdb:///file.duckdb, or a URL "
+            'of SQLAlchemy; for jdbc:… write format = "jdbc"',
+        )
+    return relative_to(folder, url)
+
+
+def _by_jdbc(section: Section) -> Database:
+    return Database(
         url=section.required_text("url", "such as jdbc:postgresql://host/database"),
         table=section.optional_text("table"),
         query=section.optional_text("query"),
@@ -632,11 +681,6 @@ def _database(section: Section, kind: str, paths: tuple[str, ...]) -> Database:
         upper=section.number("upper"),
         partitions=section.number("partitions"),
     )
-    if (database.table is None) == (database.query is None):
-        section.problems.add(
-            section.route, f"{section.name} needs `table` or `query`, and not both"
-        )
-    return database
 
 
 def _limit(section: Section) -> Limit:

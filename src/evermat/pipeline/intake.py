@@ -16,8 +16,10 @@ import pyarrow.parquet as arrow_parquet
 import pyoxigraph
 
 from evermat.columns import ColumnNamesError, declared_places, quoted_names
+from evermat.columns.terms import single
 from evermat.errors import EvermatError, gist
 from evermat.errors.redaction import without_secrets
+from evermat.io.databases import read_database, with_password
 from evermat.io.expansion import require_moderate_pages, require_moderate_parquet
 from evermat.pipeline.config import (
     LINE_FORMATS,
@@ -75,7 +77,7 @@ from evermat.rdf.untrusted_input import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evermat.pipeline.config import FactMap, Source
     from evermat.pipeline.files import Lines
@@ -570,17 +572,16 @@ class LocalIntake:
 
     def take(self, source: Source, paths: Sequence[str], rejected: str) -> Taken:
         """Read a source; see `Intake`."""
-        plan = plan_files(source, paths)
         facts: dict[str, list[pa.Table]] = {}
         wrong: list[pa.Table] = []
         rows = 0
-        for split in plan.splits:
-            for piece in mapped(plan, split):
-                rows += piece.rows
-                for predicate, table in piece.facts:
-                    facts.setdefault(predicate, []).append(table)
-                if piece.rejected.num_rows:
-                    wrong.append(piece.rejected)
+        names, pieces = _pieces(source, paths)
+        for piece in pieces:
+            rows += piece.rows
+            for predicate, table in piece.facts:
+                facts.setdefault(predicate, []).append(table)
+            if piece.rejected.num_rows:
+                wrong.append(piece.rejected)
         aside = pa.concat_tables([REJECTED.empty_table(), *wrong])
         if aside.num_rows:
             write_rejected(aside, rejected)
@@ -592,11 +593,37 @@ class LocalIntake:
             counts={name: table.num_rows for name, table in tables.items()},
             rejected=aside.num_rows,
             sample=aside.slice(0, SAMPLE),
-            columns=plan.names,
+            columns=names,
         )
 
     def release(self) -> None:
         """Nothing is kept."""
+
+
+def _pieces(
+    source: Source, paths: Sequence[str]
+) -> tuple[tuple[str, ...], Iterable[Mapped]]:
+    """The columns that are read, and what the rows of a source become, in pieces."""
+    if source.format == "database":
+        return _from_database(source)
+    plan = plan_files(source, paths)
+    pieces = (piece for split in plan.splits for piece in mapped(plan, split))
+    return plan.names, pieces
+
+
+def _from_database(source: Source) -> tuple[tuple[str, ...], Iterable[Mapped]]:
+    database = source.database
+    assert database is not None  # noqa: S101  the configuration was checked
+    assert database.url is not None  # noqa: S101  the same
+    address = database.url
+    if database.password_variable is not None:
+        address = with_password(address, database.password_variable)
+    table = read_database(address, database.table or "", query=database.query)
+    check_columns(source, {each.name: family(each.type) for each in table.schema})
+    names = tuple(column.name for column in source.columns) or tuple(table.column_names)
+    columns = {name: single(table.column(name)) for name in names}
+    mapper = Mapper(by_name(source, names), names)
+    return names, (mapper.map(Rows(columns, table.num_rows)),)
 
 
 SAMPLE = 20

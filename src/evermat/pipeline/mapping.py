@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from operator import gt, lt
@@ -280,16 +280,43 @@ class Mapper:
         self._facts = [
             (each, each.arguments or self._all_columns()) for each in source.facts
         ]
+        self._types = self._declared_types()
 
     def _all_columns(self) -> tuple[Argument, ...]:
         return tuple(Argument("column", column.name) for column in self._columns)
+
+    def _declared_types(self) -> dict[str, str]:
+        """Types that rules declare for columns, where all that uses them agrees."""
+        uses: dict[str, set[str]] = {}
+        for facts, arguments in self._facts:
+            types = facts.types if len(facts.types) == len(arguments) else ()
+            for at, argument in enumerate(arguments):
+                is_column = argument.kind == "column" and argument.language is None
+                declared = types[at] if types and is_column else ""
+                names = holes(argument.text) if argument.kind != "column" else ()
+                for name in names or (argument.text,):
+                    uses.setdefault(name, set()).add(declared)
+        return {
+            name: found.pop()
+            for name, found in uses.items()
+            if len(found) == 1 and found <= TYPES.keys()
+        }
+
+    def _typed(self, column: Column, values: pa.Array) -> Column:
+        """The column; one of texts without a type has the declared one."""
+        declared = self._types.get(column.name)
+        if column.type is not None or declared is None:
+            return column
+        is_text = family(values.type) == "string"
+        return replace(column, type=declared) if is_text else column
 
     def map(self, rows: Rows) -> Mapped:
         """The facts of some rows."""
         wrong = _Wrong(rows.length)
         terms = {
-            column.name: _checked(column, rows.columns[column.name], wrong)
+            column.name: _checked(self._typed(column, values), values, wrong)
             for column in self._columns
+            for values in (rows.columns[column.name],)
         }
         keep = wrong.others
         if keep is not None:
@@ -419,8 +446,10 @@ class _Rules:
         )
         for bound, is_beyond, word in bounds:
             if isinstance(bound, str):
-                # Dates and moments in UTC are in order as texts are.
-                found.append((is_beyond(texts, bound), f"is {word} {bound}"))
+                # Dates and moments in UTC are in order as texts are, without the `Z`.
+                plain = pc.replace_substring_regex(texts, "Z$", "")
+                beyond = is_beyond(plain, bound.removesuffix("Z"))
+                found.append((beyond, f"is {word} {bound}"))
             elif bound is not None:
                 numbers = _numbers(texts)
                 is_text = pc.and_(pc.is_null(numbers), pc.is_valid(texts))

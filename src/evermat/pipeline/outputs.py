@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as arrow_fs
 
 from evermat.columns import for_spark, natural, table_of_rows, term_table
+from evermat.io.databases import with_password, write_database
 from evermat.io.ntriples import warn_of_left_out
 from evermat.kb.queries import body_atoms
 from evermat.lang.catalogue import UnknownPredicateError
@@ -311,6 +312,13 @@ class Publisher:
         if output.format == "table":
             name = output_place(output, what)
             rows.to_spark(self._spark()).write.mode("overwrite").saveAsTable(name)
+            return Written(output, what, name, len(rows))
+        if output.format == "database":
+            address = output.url or ""
+            if output.password_variable is not None:
+                address = with_password(address, output.password_variable)
+            name = output_place(output, what)
+            write_database(address, name, rows.to_arrow())
             return Written(output, what, name, len(rows))
         place = output_place(output, what)
         left_out: Counter[str] = Counter()

@@ -31,7 +31,7 @@ from evermat.pipeline.change_files import (
     net_changes,
     unseen_files,
 )
-from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
+from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS, SPARK_FORMATS
 from evermat.pipeline.errors import (
     OutputError,
     PipelineStateError,
@@ -471,8 +471,9 @@ class _Work:
         return intake
 
     def _intake(self, source: Source) -> Intake:
-        needs_spark = source.format in DATABASE_FORMATS
-        if self._is_on_spark or needs_spark:
+        if source.format == "database":
+            return LocalIntake()
+        if self._is_on_spark or source.format in SPARK_FORMATS:
             return self._spark_intake
         return LocalIntake()
 
@@ -504,13 +505,17 @@ class _Work:
 
     def _with_declared_names(self, source: Source) -> Source:
         """The source, with what the rules declare about the predicates of its facts."""
-        declared = {
-            each.predicate: each.column_names
-            for each in self.program.declarations
-            if any(each.column_names)
-        }
+        names, types = {}, {}
+        for each in self.program.declarations:
+            types[each.predicate] = tuple(each.column_types)
+            if any(each.column_names):
+                names[each.predicate] = each.column_names
         facts = tuple(
-            replace(each, declared=declared.get(each.predicate, ()))
+            replace(
+                each,
+                declared=names.get(each.predicate, ()),
+                types=types.get(each.predicate, ()),
+            )
             for each in source.facts
         )
         return replace(source, facts=facts)

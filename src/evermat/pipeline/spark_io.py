@@ -19,7 +19,7 @@ from evermat.engines.spark.staging import EncodedFrame, spark_terms
 from evermat.engines.spark.task_files import write_parquet
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.errors.redaction import keep_secret
-from evermat.pipeline.config import DATABASE_FORMATS, RDF_FORMATS
+from evermat.pipeline.config import RDF_FORMATS, SPARK_FORMATS
 from evermat.pipeline.errors import SourceError, plain_output_errors
 from evermat.pipeline.files import SPLIT_BYTES, file_system, write_file
 from evermat.pipeline.intake import (
@@ -91,7 +91,7 @@ class SparkIntake:
         """The frame of a source, and the columns that were read."""
         from pyspark.storagelevel import StorageLevel  # noqa: PLC0415  optional
 
-        if source.format in DATABASE_FORMATS:
+        if source.format in SPARK_FORMATS:
             staged, names = self._from_frame(source, self._database(source))
         else:
             plan = plan_files(source, paths)

@@ -30,6 +30,7 @@ from evermat import columns as term_columns
 from evermat.algebra import Snapshot
 from evermat.errors import EvermatError
 from evermat.errors.wording import counted
+from evermat.io.databases import is_database, write_database
 from evermat.lang.printer import Printer
 from evermat.values import ValueConversionError, constant
 
@@ -429,15 +430,20 @@ class Result:
         return frame
 
     def write(self, path: str | Path, *, terms: bool = False) -> None:
-        """Write the rows to a file, in the format of its suffix.
+        """Write the rows to a file, in the format of its suffix, or to a database.
 
         `.csv`, `.tsv`, `.facts`, `.parquet`, `.arrow`, or one of RDF: `.nt`, `.ttl` and
         others, for triples. `.gz` or `.zst` may follow.
 
         Args:
-            path: the file.
+            path: the file; or the address of a database (`postgresql://…`,
+                `sqlite:///file.db`, `duckdb:///file.duckdb`), where the rows become
+                all that the table of the predicate holds, or that of `?table=…`.
             terms: write every value of a table as a term, which reads back exactly.
         """
+        if isinstance(path, str) and is_database(path):
+            write_database(path, self.predicate or "answers", self.to_arrow())
+            return
         from evermat.rdf import write_facts  # noqa: PLC0415  seldom needed
 
         with self._in_parts() as rows:
