@@ -1,5 +1,8 @@
 """Builds machine code of the embedded engine's kernels into wheels.
 
+The description of the package is the README with links that work outside the sources:
+`EVERMAT_REPOSITORY=https://…` says where they lead (see `docs/site/description.py`).
+
 A wheel with machine code is for one platform and for processors from x86-64-v3 on; on
 others, kernels are compiled when they are first used. `EVERMAT_PURE_WHEEL=1` makes a
 wheel without machine code, for all platforms, and so does building where there is none
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
+import runpy
 import shutil
 import sys
 import sysconfig
@@ -18,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-SOURCES = Path(__file__).parent / "src"
+PROJECT = Path(__file__).parent
+SOURCES = PROJECT / "src"
 TARGET = "evermat/engines/embedded/prebuilt"
 
 
@@ -57,6 +63,22 @@ class KernelHook(BuildHookInterface):  # type: ignore[misc,unused-ignore]
         """Remove what the wheel has a copy of."""
         if self._folder:
             shutil.rmtree(self._folder)
+
+
+class DescriptionHook(MetadataHookInterface):  # type: ignore[misc,unused-ignore]
+    """Makes the README the description of the package."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the description, and where the repository is, if that is known."""
+        made = runpy.run_path(str(PROJECT / "docs" / "site" / "description.py"))
+        repository = os.environ.get("EVERMAT_REPOSITORY")
+        readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+        text = made["description"](readme, repository, metadata["version"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        if repository is not None:
+            metadata["urls"] = {"Repository": repository}
 
 
 def _is_supported() -> bool:

@@ -83,6 +83,10 @@ def draw(figures: dict[int, tuple[float, float]]) -> str:
         ".chart .grid{stroke:#394054}.chart .maintain{stroke:#9aa2ff;fill:#9aa2ff}"
         ".chart .again{stroke:#f79a5c;fill:#f79a5c}.chart .line{fill:none}}</style>",
     ]
+    parts.append(
+        f'<text class="name" x="{LEFT}" y="14">'
+        "Time after a change, by the size of the graph (both axes logarithmic)</text>"
+    )
     for power in range(low, high + 1):
         at = y(10.0**power)
         name = f"{10 ** (power + 3):g} ms" if power < 0 else f"{10**power:g} s"

@@ -21,6 +21,7 @@ import pytest
 
 from evermat import KnowledgeBase
 from evermat.cli import run
+from evermat.io import NotRowsError
 from evermat.io.databases import (
     DatabaseError,
     is_database,
@@ -339,6 +340,12 @@ def test_other_places_are_files() -> None:
     assert is_database("postgresql://host/database")
     assert is_database("mysql+pymysql://host/database")
     assert is_database("mysql://host/database")
+
+
+def test_an_address_is_not_rows() -> None:
+    with pytest.raises(NotRowsError, match="read_database") as caught:
+        KnowledgeBase().insert("employee", "postgresql://user:secretword@host/hr")
+    assert "secretword" not in str(caught.value)
 
 
 def test_a_driver_that_is_missing_is_named() -> None:

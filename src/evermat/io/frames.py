@@ -26,6 +26,8 @@ from evermat.columns import (
     term_table,
 )
 from evermat.errors import EvermatError
+from evermat.errors.redaction import redacted
+from evermat.io.databases import is_database
 from evermat.io.rdf_objects import answers_of, triples_of
 
 _MATRIX = 2
@@ -44,6 +46,12 @@ class NotRowsError(EvermatError, TypeError):
             )
             return
         if isinstance(given, str):
+            if is_database(given):
+                super().__init__(
+                    f"an address is not rows: {redacted(given)!r}",
+                    help="read the table with evermat.io.read_database(…)",
+                )
+                return
             super().__init__(
                 f"a text is not rows: {given!r}",
                 help=f"write [({given!r},)] for a single row; to read a file, write "
