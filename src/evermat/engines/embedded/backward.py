@@ -130,7 +130,7 @@ class SearchedRules:
 
     def can_take(self, facts: Settled) -> bool:
         """Return whether all rules that facts can reach have programs."""
-        return self.triggers.reach([0], facts.names())
+        return self.triggers.reach([0], facts.names)
 
     def describe(self) -> None:
         """Bring all arrays up to date."""

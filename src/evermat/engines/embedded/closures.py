@@ -52,33 +52,35 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.store import Store
 
 
-class Closer:
-    """Reads the graphs of closures from a store, and gives rows to their facts."""
+class ClosureOperators:
+    """The methods of an engine for closures.
 
-    def __init__(
-        self, store: Store, dictionary: Dictionary, monitor: Monitor | None = None
-    ) -> None:
-        self._store = store
-        self._dictionary = dictionary
-        self._monitor = monitor
+    Attributes:
+        store: the facts.
+        monitor: is told how many facts closures have.
+    """
+
+    store: Store
+    monitor: Monitor | None
+    _dictionary: Dictionary
 
     def _tell(self, closure: Closure, pairs: int = 0) -> None:
         """Report a lower bound of the number of facts about to be written."""
-        if self._monitor is None:
+        if self.monitor is None:
             return
         pattern = closure.pattern
-        relation = self._store.relations[pattern.relation]
+        relation = self.store.relations[pattern.relation]
         known = self._matching(pattern, relation)
         # Facts that have no row are new.
         rows = relation.count if known is None else known.size
-        self._monitor.writing(closure.label, pairs - rows)
+        self.monitor.writing(closure.label, pairs - rows)
 
     # ------------------------------------------------------------------- operators
 
     def counted(self, pattern: Pattern) -> Settled:
         """Return the facts of a pattern with at least one count above zero."""
         name = pattern.relation
-        relation = self._store.relations.get(name)
+        relation = self.store.relations.get(name)
         if relation is None:
             return Settled({})
         key = tuple(self._constants(pattern).items())
@@ -101,9 +103,10 @@ class Closer:
         self,
         closure: Closure,
         facts: Facts,
-        without: Facts | None,
-        through: SettledFacts | None,
-        only: Pattern | None,
+        *,
+        without: Facts | None = None,
+        through: SettledFacts | None = None,
+        only: Pattern | None = None,
     ) -> Settled:
         """Return the closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
@@ -122,7 +125,9 @@ class Closer:
         self._tell(closure)
         return self._settled(closure, keys)
 
-    def read(self, closure: Closure, facts: Facts, only: Pattern) -> pa.Table | None:
+    def read_closure(
+        self, closure: Closure, facts: Facts, only: Pattern
+    ) -> pa.Table | None:
         """The closure's facts with the constants of a pattern, if a search is cheap."""
         pairs = self._at_ends(closure, facts, only)
         if pairs is None:
@@ -150,8 +155,8 @@ class Closer:
         """Return those of the candidates that are in the closure of facts."""
         pattern = closure.pattern
         name = pattern.relation
-        relation = self._store.relations[name]
-        rows = self._store.sets.rows_of(candidates).get(name, NO_ROWS)
+        relation = self.store.relations[name]
+        rows = self.store.sets.rows_of(candidates).get(name, NO_ROWS)
         rows = self._fitting(pattern, rows)
         pairs = _columns(pattern, relation.table, rows)
         if closure.kind is ClosureKind.RIGHT_LINEAR:
@@ -172,22 +177,18 @@ class Closer:
         return PathsSnapshot(self._dictionary, closure, constants, external, edges)
 
     def snapshot_closures(
-        self,
-        closure: Closure,
-        before: Facts,
-        after: Facts,
-        lost: SettledFacts,
-        gained: SettledFacts,
+        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[PathsSnapshot, PathsSnapshot]:
         """Return snapshots of two views' closures, as far as they can differ."""
         if closure.kind is ClosureKind.PLAIN:
-            pairs = [self._pairs(closure.pattern, each) for each in (lost, gained)]
+            pairs = [self._pairs(closure.pattern, each) for each in changes]
             parts = [(each, NO_PAIRS) for each in pairs]
         else:
-            changes = self._changes(closure, lost), self._changes(closure, gained)
-            size = changes[0].size + changes[1].size
-            with self._search(closure, before, after, size) as search:
-                found = None if search is None else search.differing(*changes)
+            lost, gained = (self._changes(closure, each) for each in changes)
+            with self._search(
+                closure, before, after, lost.size + gained.size
+            ) as search:
+                found = None if search is None else search.differing(lost, gained)
             if found is None:
                 return self.snapshot_closure(closure, before), self.snapshot_closure(
                     closure, after
@@ -205,21 +206,23 @@ class Closer:
     def _remembered(self, pattern: Pattern | None, facts: Facts) -> Callable[[], Pairs]:
         """Return a function that finds what `_pairs` would find now."""
         name = "" if pattern is None else pattern.relation
-        if pattern is None or name not in self._store.relations:
+        if pattern is None or name not in self.store.relations:
             return lambda: NO_PAIRS
         # The ids of a row never change.
-        table = self._store.relations[name].table
+        table = self.store.relations[name].table
         if self._constants(pattern):
-            rows = self._rows(pattern, facts)
+            rows = self._rows_of(pattern, facts)
             return lambda: _columns(pattern, table, rows)
-        find = self._store.sets.remembered_rows(facts, name)
+        find = self.store.sets.remembered_rows(facts, name)
         return lambda: _columns(pattern, table, find())
 
     # ------------------------------------------------------------- bounded searches
 
-    def external(self, pattern: Pattern, facts: Facts, *, is_certain: bool) -> External:
+    def external(
+        self, pattern: Pattern, facts: Facts, *, certain: bool = False
+    ) -> External:
         """Return the facts of a pattern in a view that have a count above zero."""
-        return External(pattern, facts, is_certain)
+        return External(pattern, facts, certain)
 
     def _nearby(
         self,
@@ -243,9 +246,9 @@ class Closer:
         changes = self._changes(closure, through)
         with self._search(closure, facts, without, changes.size) as search:
             keys = None if search is None else search.compare(changes)
-        if keys is not None and self._monitor is not None:
-            relation = self._store.relations[closure.pattern.relation]
-            self._monitor.writing(closure.label, keys.size - relation.count)
+        if keys is not None and self.monitor is not None:
+            relation = self.store.relations[closure.pattern.relation]
+            self.monitor.writing(closure.label, keys.size - relation.count)
         return keys
 
     def _at_ends(self, closure: Closure, facts: Facts, only: Pattern) -> Pairs | None:
@@ -266,7 +269,7 @@ class Closer:
     def _search(
         self, closure: Closure, facts: Facts, less: Facts | None, changes: int
     ) -> AbstractContextManager[Search | None]:
-        indexes = self._store.closure_indexes
+        indexes = self.store.closure_indexes
         return indexes.search(closure, (facts, less), changes, self._constants)
 
     # ---------------------------------------------------------------------- graphs
@@ -277,31 +280,31 @@ class Closer:
         return paths_of(closure, external, edges)
 
     def _pairs(self, pattern: Pattern, facts: Facts) -> Pairs:
-        relation = self._store.relations.get(pattern.relation)
+        relation = self.store.relations.get(pattern.relation)
         if relation is None:
             return NO_PAIRS
-        return _columns(pattern, relation.table, self._rows(pattern, facts))
+        return _columns(pattern, relation.table, self._rows_of(pattern, facts))
 
-    def _rows(self, pattern: Pattern, facts: Facts) -> Rows:
+    def _rows_of(self, pattern: Pattern, facts: Facts) -> Rows:
         """Return the rows of a view that match a pattern.
 
         Stored parts are scanned only where the view can get facts of the relation from
         them.
         """
-        sets, name = self._store.sets, pattern.relation
+        sets, name = self.store.sets, pattern.relation
         if not self._constants(pattern) and sets.is_marked(facts):
             return sets.stored_rows(facts, name)
         match facts:
             case Union(left=left, right=right):
-                parts = self._rows(pattern, left), self._rows(pattern, right)
+                parts = self._rows_of(pattern, left), self._rows_of(pattern, right)
                 return _united(*parts)
             case Within(facts=inner, region=region):
                 if not region.touches(name):
                     return NO_ROWS
-                rows = self._rows(pattern, inner)
+                rows = self._rows_of(pattern, inner)
                 return rows[sets.test(inner.within(region), name, rows)]
             case Difference(left=left):
-                rows = self._rows(pattern, left)
+                rows = self._rows_of(pattern, left)
                 return rows[sets.test(facts, name, rows)]
         if isinstance(facts, External):
             return self._external_rows(facts, pattern)
@@ -311,8 +314,8 @@ class Closer:
 
     def _stored_rows(self, pattern: Pattern, facts: Facts) -> Rows:
         """Return the rows of a view of stored sets that match a pattern."""
-        sets, name = self._store.sets, pattern.relation
-        matching = self._matching(pattern, self._store.relations[name])
+        sets, name = self.store.sets, pattern.relation
+        matching = self._matching(pattern, self.store.relations[name])
         if matching is None:
             return sets.stored_rows(facts, name)
         return matching[sets.test(facts, name, matching)]
@@ -321,17 +324,15 @@ class Closer:
         name = pattern.relation
         if external.pattern.relation != name:
             return NO_ROWS
-        found = self._store.sets.settled(
-            self.counted(external.pattern) & external.facts
-        )
+        found = self.store.sets.settled(self.counted(external.pattern) & external.facts)
         if external.is_certain:
-            found = self._store.counters[NONRECURSIVE].positive(found)
+            found = self.store.counters[NONRECURSIVE].positive(found)
         rows = found.rows.get(name, NO_ROWS)
         return rows if external.pattern == pattern else self._fitting(pattern, rows)
 
     def _fitting(self, pattern: Pattern, rows: Rows) -> Rows:
         return Fitting(
-            self._store.relations[pattern.relation], self._constants(pattern)
+            self.store.relations[pattern.relation], self._constants(pattern)
         )(rows)
 
     def _matching(self, pattern: Pattern, relation: Relation) -> Rows | None:
@@ -353,7 +354,7 @@ class Closer:
     def _settled(self, closure: Closure, keys: Keys) -> Settled:
         """Return pairs as facts, appending rows for those that have none."""
         pattern = closure.pattern
-        relation = self._store.relations[pattern.relation]
+        relation = self.store.relations[pattern.relation]
         keys = _in_order(closure, keys)
         if relation.arity <= WIDEST_EXACT_KEY:
             heads = Counted(keys, NO_ROWS, NO_FACTS)

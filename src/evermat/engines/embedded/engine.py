@@ -27,7 +27,7 @@ from evermat.engines.embedded.aggregates import Aggregator
 from evermat.engines.embedded.arrays import NO_ROWS
 from evermat.engines.embedded.backward import Prover
 from evermat.engines.embedded.batch import InlineTables
-from evermat.engines.embedded.closures import Closer
+from evermat.engines.embedded.closures import ClosureOperators
 from evermat.engines.embedded.dedup import (
     find_known,
     intern_rows,
@@ -66,13 +66,10 @@ if TYPE_CHECKING:
 
     from evermat.algebra import (
         Aggregate,
-        Closure,
-        ClosureSnapshot,
         Counts,
         Facts,
         Journal,
         Monitor,
-        Pattern,
         ProofSearch,
         ProofWork,
         Regrouped,
@@ -90,7 +87,7 @@ hold.
 """
 
 
-class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
+class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine):
     """Columns, sorted indexes and compiled loops on one machine."""
 
     name = "embedded"
@@ -247,54 +244,6 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         """Return the results that a change removes and adds."""
         return self._aggregator.changes(aggregates, changes, before, after)
 
-    # -------------------------------------------------------------------- closures
-
-    def counted(self, pattern: Pattern) -> Settled:
-        """Return the facts of a pattern with at least one count above zero."""
-        return self._closer.counted(pattern)
-
-    def external(
-        self, pattern: Pattern, facts: Facts, *, certain: bool = False
-    ) -> Facts:
-        """Return the facts of a pattern in a view that have a count above zero."""
-        return self._closer.external(pattern, facts, is_certain=certain)
-
-    def close(
-        self,
-        closure: Closure,
-        facts: Facts,
-        *,
-        without: Facts | None = None,
-        through: SettledFacts | None = None,
-        only: Pattern | None = None,
-    ) -> Settled:
-        """Return the closure of facts, without the closure of other facts."""
-        return self._closer.close(closure, facts, without, through, only)
-
-    def read_closure(
-        self, closure: Closure, facts: Facts, only: Pattern
-    ) -> pa.Table | None:
-        """Like `close` with `only`, but return rows, and store nothing."""
-        return self._closer.read(closure, facts, only)
-
-    def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
-        """Return those of the candidates that are in the closure of facts."""
-        return self._closer.close_among(closure, facts, candidates)
-
-    def snapshot_closure(self, closure: Closure, facts: Facts) -> ClosureSnapshot:
-        """Return a closure snapshot, which can be read after the facts have changed."""
-        return self._closer.snapshot_closure(closure, facts)
-
-    def snapshot_closures(
-        self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
-    ) -> tuple[ClosureSnapshot, ClosureSnapshot]:
-        """Return the closure snapshots of two views, to be compared with each other."""
-        return self._closer.snapshot_closures(closure, before, after, *changes)
-
-    @property
-    def _closer(self) -> Closer:
-        return Closer(self.store, self._dictionary, self.monitor)
-
     # ------------------------------------------------------------- data in and out
 
     def intern(self, relation: str, table: pa.Table) -> Settled:
@@ -358,7 +307,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         if isinstance(facts, Settled):
             # The ids of a row never change, so they need not be copied yet.
             relations = self.store.relations
-            tables = {name: relations[name].table for name in facts.names()}
+            tables = {name: relations[name].table for name in facts.names}
             return Copy(self._dictionary, tables, facts)
         names = self.store.relations
         return self._copy({name: self._chosen(facts, name) for name in names})
@@ -439,7 +388,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, Engine):
         for each in growing:
             each.note_cleared()
         self._end()
-        for name in gone.names():
+        for name in gone.names:
             self._clear_out(self.store.relations[name])
 
     def _has_many_dead(self, relation: Relation) -> bool:

@@ -78,7 +78,7 @@ class Rewriting:
             )
             if count != UNKNOWN:
                 return (
-                    found_facts(facts.names(), found, lines[:count]) if count else facts
+                    found_facts(facts.names, found, lines[:count]) if count else facts
                 )
         relations = self._sets.relations
         return Settled(
@@ -149,7 +149,7 @@ class Rewriting:
                 count = kernels_rewriting.list_originals(
                     segments, rows, cliques.ring, bit, found, lines
                 )
-                return found_facts(facts.names(), found, lines[:count])
+                return found_facts(facts.names, found, lines[:count])
         relations = self._sets.relations
         return Settled(
             {name: _preimages(relations[name], r, cliques) for name, r in facts.parts()}

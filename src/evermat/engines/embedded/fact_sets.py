@@ -37,13 +37,14 @@ class Settled(SettledFacts):
 
     Attributes:
         every: all rows, grouped by relation.
+        names: the relations that have rows, in order.
     """
 
-    __slots__ = ("_by_name", "_ends", "_names", "_ordered", "_segments", "every")
+    __slots__ = ("_by_name", "_ends", "_ordered", "_segments", "every", "names")
 
     def __init__(self, rows: Mapping[str, Rows]) -> None:
         parts = {name: some for name, some in rows.items() if some.size}
-        self._names = list(parts)
+        self.names = list(parts)
         self._segments: Numbers | None = None
         self._by_name: dict[str, Rows] | None = None
         self._ordered: dict[str, Rows] | None = None
@@ -65,7 +66,7 @@ class Settled(SettledFacts):
         """Return the set found by a kernel, with a segment for each relation."""
         facts = cls({})
         facts.every = rows
-        facts._names = names
+        facts.names = names
         facts._segments, facts._ends = segments, None
         return facts
 
@@ -78,13 +79,13 @@ class Settled(SettledFacts):
         ends: list[int] = []
         size = 0
         for part in parts:
-            names += part.names()
+            names += part.names
             ends += [size + end for end in part.ends]
             size += part.size()
         if len(set(names)) == len(names):
             facts = cls({})
             facts.every = np.concatenate([part.every for part in parts])
-            facts._names, facts._ends = names, ends
+            facts.names, facts._ends = names, ends
             return facts
         found: dict[str, list[Rows]] = {}
         for part in parts:
@@ -113,7 +114,7 @@ class Settled(SettledFacts):
         if self._segments is None:
             ends = self._ends or []
             table: Numbers = np.empty((len(ends), 3), np.int64)
-            table[:, 0] = [relations[name].address for name in self._names]
+            table[:, 0] = [relations[name].address for name in self.names]
             table[:, 1] = [0, *ends[:-1]][: len(ends)]
             table[:, 2] = ends
             self._segments = table
@@ -122,12 +123,12 @@ class Settled(SettledFacts):
     def parts(self) -> Iterable[tuple[str, Rows]]:
         """Return each relation and its rows."""
         rows = self.every
-        if len(self._names) == 1:
-            return ((self._names[0], rows),)
+        if len(self.names) == 1:
+            return ((self.names[0], rows),)
         bounds = pairwise((0, *self.ends))
         return [
             (name, rows[low:high])
-            for name, (low, high) in zip(self._names, bounds, strict=True)
+            for name, (low, high) in zip(self.names, bounds, strict=True)
         ]
 
     @property
@@ -139,7 +140,7 @@ class Settled(SettledFacts):
 
     def is_empty(self) -> bool:
         """Whether the set has no facts."""
-        return not self._names
+        return not self.names
 
     def size(self) -> int:
         """The number of facts."""
@@ -150,16 +151,12 @@ class Settled(SettledFacts):
         bounds = pairwise((0, *self.ends))
         return {
             name: high - low
-            for name, (low, high) in zip(self._names, bounds, strict=True)
+            for name, (low, high) in zip(self.names, bounds, strict=True)
         }
-
-    def names(self) -> list[str]:
-        """The relations that have facts in the set, in order."""
-        return self._names
 
     def relations(self) -> frozenset[str]:
         """The relations that have facts in the set."""
-        return frozenset(self._names)
+        return frozenset(self.names)
 
     def ordered(self, name: str) -> Rows:
         """Return the sorted rows of a relation; they are sorted on first use."""
@@ -248,7 +245,7 @@ class Growing(GrowingFacts):
 
     def has(self, name: str) -> bool:
         """Return whether the set may have facts of a relation."""
-        return any(name in part.names() for part in self._parts)
+        return any(name in part.names for part in self._parts)
 
     def add(self, facts: Facts) -> None:
         """Add facts, which may be in the set already."""

@@ -143,7 +143,7 @@ class Change(NamedTuple):
 
     def size(self) -> int:
         """Return the number of facts that the rules read."""
-        if len(self.read) == len(self.facts.names()):
+        if len(self.read) == len(self.facts.names):
             return self.facts.size()
         return sum(n for name, n in self.facts.sizes().items() if name in self.read)
 
@@ -196,7 +196,7 @@ def _change(
     read: set[str] = set()
     for each in small:
         read |= each.queries.changes.get(role, frozenset())
-    return Change(facts, frozenset(facts.names()) & read)
+    return Change(facts, frozenset(facts.names) & read)
 
 
 NO_CHANGE = Change(Settled({}), frozenset())
@@ -401,7 +401,7 @@ class CompiledRounds:
             return False
         if not all(triggers.reach(form.first, read) for _, read in self._changes):
             return False
-        names = candidates.names()
+        names = candidates.names
         if form.step >= 0:
             return triggers.reach((form.step,), names)
         triggers.number(names)

@@ -193,7 +193,7 @@ class AtOnce:
         work = Work(rest=list(by_change.get(None, ())))
         for role, delta in deltas:
             read = queries.changes.get(role)
-            if read is None or read.isdisjoint(delta.names()):
+            if read is None or read.isdisjoint(delta.names):
                 continue
             for name in delta.rows.keys() & read:
                 low, high = work.add(name, delta.rows[name])

@@ -81,7 +81,7 @@ class CounterColumn:
         least, greatest = self._changed(facts, counts.numbers, sign)
         if least < 0:
             self._changed(facts, counts.numbers, -sign)
-            raise below_zero(", ".join(facts.names()))
+            raise below_zero(", ".join(facts.names))
         for (name, rows), last in zip(facts.parts(), greatest, strict=True):
             self._relations[name].note_counted(self.which, rows, last)
 
@@ -89,7 +89,7 @@ class CounterColumn:
         self, facts: Settled, numbers: Rows, sign: int
     ) -> tuple[int, list[int]]:
         """Change counts; return the smallest result and each relation's last row."""
-        for name in facts.names():
+        for name in facts.names:
             self._relations[name].counter(self.which)
         segments = facts.segments(self._relations)
         self._sets.describe()
@@ -385,7 +385,7 @@ class Store:
         The bits `zeros` are cleared, too.
         """
         changed = self.sets.mark(facts, bit, present=present, zeros=zeros)
-        relations = [self.relations[name] for name in facts.names()]
+        relations = [self.relations[name] for name in facts.names]
         return list(zip(relations, changed, strict=True))
 
     def recovered(self, dictionary: Dictionary) -> Store:

@@ -400,7 +400,7 @@ def keys_of(
     """Return the keys of facts, optionally of some relations only."""
     if facts.is_empty():
         return NO_KEYS
-    names, rows = facts.names(), facts.every
+    names, rows = facts.names, facts.every
     segments, size = facts.segments(store.relations), rows.size
     if only is not None:
         wanted = [at for at, name in enumerate(names) if name in only]

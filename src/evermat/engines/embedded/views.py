@@ -157,27 +157,24 @@ class Sets:
 
     # --------------------------------------------------------------------- settling
 
-    def settled(self, facts: Facts) -> Settled:
-        """Evaluate a view."""
-        return self._walk(facts)
-
     def rows_of(self, facts: Facts) -> Mapping[str, Rows]:
         """Return the rows of a view, by relation."""
         return self.settled(facts).rows
 
-    def _walk(self, facts: Facts, names: Names = None) -> Settled:
+    def settled(self, facts: Facts, names: Names = None) -> Settled:
         """Evaluate a view, for some relations only if `names` is not None."""
         match facts:
-            case Settled():
-                return _chosen(facts, names)
-            case Growing():
-                return _chosen(facts.settled(), names)
+            case Settled() | Growing():
+                found = facts if isinstance(facts, Settled) else facts.settled()
+                return found if names is None else _chosen(found, names)
             case Union(left=left, right=right):
-                return self._united(self._walk(left, names), self._walk(right, names))
+                return self._united(
+                    self.settled(left, names), self.settled(right, names)
+                )
             case Intersection(left=left, right=right):
                 if not is_bounded(left):
                     left, right = right, left
-                return self._kept(self._walk(left, names), right, present=True)
+                return self._kept(self.settled(left, names), right, present=True)
             case Difference(left=left, right=right):
                 return self._without(left, right, names)
             case Within(facts=inner, region=region):
@@ -193,10 +190,10 @@ class Sets:
         bit = self.spare_bit
         if not bit:
             return _united_without_bit(left, right)
-        places = dict.fromkeys([*left.names(), *right.names()], (-1, -1))
-        for at, name in enumerate(left.names()):
+        places = dict.fromkeys([*left.names, *right.names], (-1, -1))
+        for at, name in enumerate(left.names):
             places[name] = (at, -1)
-        for at, name in enumerate(right.names()):
+        for at, name in enumerate(right.names):
             places[name] = (places[name][0], at)
         one, other = left.segments(self.relations), right.segments(self.relations)
         self.describe()
@@ -217,7 +214,7 @@ class Sets:
     def _without(self, left: Facts, right: Facts, names: Names) -> Settled:
         if isinstance(left, Growing) and isinstance(right, Growing) and names is None:
             return self._only_in(left, right)
-        found = self._walk(left, names)
+        found = self.settled(left, names)
         if isinstance(right, Within) and right.facts is left:
             region = right.region
             return _filtered(found, lambda n, r: self._outside(region, n, r))
@@ -234,8 +231,8 @@ class Sets:
 
     def _within(self, inner: Facts, region: Region, names: Names) -> Settled:
         names = region.names if names is None else names & region.names
-        found = self._walk(inner, names)
-        if region.relations.issuperset(found.names()):
+        found = self.settled(inner, names)
+        if region.relations.issuperset(found.names):
             return found
         return _filtered(found, lambda n, r: self._inside(region, n, r))
 
@@ -249,16 +246,14 @@ class Sets:
             most = max(MOST_MARKED, FEW_TIMES * found.size())
             code = self.common_code(facts, marker, most)
             if code is not None:
-                return self._seen(found, self.visible(code), present=present)
+                visible = self.visible(code)
+                return self.chosen(found, kernels_fact_sets.choose, visible, present)
         return _filtered(found, lambda n, r: r[self.test(facts, n, r) == present])
-
-    def _seen(self, facts: Settled, visible: Flags, *, present: bool) -> Settled:
-        """Return those of the facts whose status is visible, or those whose is not."""
-        return self.chosen(facts, kernels_fact_sets.choose, visible, present)
 
     def having(self, facts: Settled, bit: int) -> Settled:
         """Return those of the facts whose status has a bit."""
-        return self._seen(facts, self.visible(bit), present=True)
+        visible, present = self.visible(bit), True
+        return self.chosen(facts, kernels_fact_sets.choose, visible, present)
 
     def chosen(
         self, facts: Settled, kernel: Callable[..., int], *what: object
@@ -273,7 +268,7 @@ class Sets:
             return self._chosen_by_cores(facts, kernel, what, rows)
         found = np.empty((len(segments), 4), np.int64)
         count = kernel(segments, facts.every, *what, rows, found)
-        return found_facts(facts.names(), rows, found[:count])
+        return found_facts(facts.names, rows, found[:count])
 
     def _chosen_by_cores(
         self,
@@ -290,7 +285,7 @@ class Sets:
             count = kernel(share, facts.every, *what, rows[share[0, 1] :], found)
             return found[:count]
 
-        names = facts.names()
+        names = facts.names
         parts: dict[str, list[Rows]] = {}
         results = together([partial(choose, share) for share in shares])
         for share, found in zip(shares, results, strict=True):
@@ -489,7 +484,7 @@ class Sets:
         """Return whether a view may have facts of a relation; false if it has none."""
         match facts:
             case Settled():
-                return name in facts.names()
+                return name in facts.names
             case Growing():
                 return facts.has(name)
             case Union(left=left, right=right):
@@ -505,7 +500,7 @@ class Sets:
         """Return a view in one relation, as bits and set operations."""
         match facts:
             case Settled():
-                return marker.bit(facts) if name in facts.names() else 0
+                return marker.bit(facts) if name in facts.names else 0
             case Growing(bit=bit) | Stored(bit=bit):
                 return bit
             case Within(facts=inner, region=region):
@@ -521,9 +516,9 @@ class Sets:
                 )
 
 
-def _chosen(facts: Settled, names: Names) -> Settled:
+def _chosen(facts: Settled, names: frozenset[str]) -> Settled:
     """Return the facts of the requested relations."""
-    if names is None or names.issuperset(facts.names()):
+    if names.issuperset(facts.names):
         return facts
     return Settled({name: some for name, some in facts.rows.items() if name in names})
 
