@@ -1,7 +1,7 @@
 """The command `evermat`.
 
-Exit codes: 0 all went well; 1 a program, facts or an update are wrong; 2 the command
-line is wrong; 3 a budget was exceeded; 4 a fact to be explained does not hold; 130
+Exit codes: 0 success; 1 an error in a program, facts or an update; 2 an error in the
+command line; 3 a budget was exceeded; 4 a fact to be explained does not hold; 130
 interrupted.
 """
 
@@ -16,13 +16,13 @@ OK, WRONG_INPUT, WRONG_USAGE, BUDGET_EXCEEDED, DOES_NOT_HOLD = 0, 1, 2, 3, 4
 
 
 def main() -> None:
-    """Run the command; errors are shown as they were written, without a traceback."""
+    """Run the command; errors are shown without a traceback."""
     _open_streams()
     sys.exit(run(sys.argv[1:]))
 
 
 def _open_streams() -> None:
-    """Have somewhere to write to, also where the caller closed standard output."""
+    """Open the null device in place of standard streams that the caller has closed."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  to the end
@@ -41,7 +41,7 @@ def run(arguments: list[str]) -> int:
             app(arguments, prog_name="evermat")
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else OK
-        # Wrong usage was reported by then; what was wrong comes after the end.
+        # Usage errors were printed already; the context has the message.
         message = getattr(stop.__context__, "format_message", None)
         if code == WRONG_USAGE and message is not None:
             _document(arguments, stop, message(), code)
@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
 def _document(
     arguments: list[str], error: BaseException, message: str, code: int
 ) -> None:
-    """Tell an error as data, too, where data is asked for."""
+    """Print an error as JSON, too, if JSON was requested."""
     from evermat.cli.output import print_error, wants_json
 
     if wants_json(arguments):

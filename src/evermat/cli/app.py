@@ -1,4 +1,4 @@
-"""The commands and their options; the work is in the modules beside this one."""
+"""The commands and their options, implemented in the other modules of this package."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def root(
         bool, typer.Option("--version", help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """Options that come before a command."""
     if version:
         typer.echo(f"evermat {__version__}")
         raise typer.Exit
@@ -134,9 +134,8 @@ def run(
 ) -> None:
     """Materialise a program over facts, then apply updates one after the other.
 
-    With --store the result is kept, and every update is a version of it. What is kept
-    there already is continued: its rules become those of RULES, and the facts are
-    added.
+    With --store the result is kept, and every update is a new version. An existing
+    store is continued: its rules are replaced by RULES, and the facts are added.
 
     \b
     evermat run rules.dl --facts edge.csv
@@ -269,7 +268,7 @@ def _rules_and(
     at: int | None,
     facts: list[str] | None,
 ) -> tuple[Path | None, str]:
-    """The rules and what is asked; a store has rules and facts of its own."""
+    """Return the rules and the query or fact; a store has its own rules and facts."""
     if store is None and at is None and len(words) == 2:  # noqa: PLR2004  both
         return Path(words[0]), words[1]
     if store is not None and len(words) == 1 and not facts:
@@ -440,7 +439,7 @@ def fmt(
 
 @app.command()
 def algorithms(json: Json = False) -> None:
-    """List the maintenance algorithms: what they are and when each is best."""
+    """List the maintenance algorithms, and when each is best."""
     from evermat.cli.output import Output
     from evermat.cli.run import list_algorithms
 

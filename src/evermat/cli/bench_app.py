@@ -1,4 +1,4 @@
-"""The commands that measure: `evermat bench …`."""
+"""The benchmark commands: `evermat bench …`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ benchmarks = typer.Typer(
 
 
 class FiguresError(EvermatError, ValueError):
-    """A file that has no figures of `evermat bench`."""
+    """A file without figures of `evermat bench`."""
 
     code: ClassVar[str] = "EM579"
 
@@ -155,7 +155,7 @@ def run_own(
     time_limit: TimeLimit = 300.0,
     json_file: JsonFile = None,
 ) -> None:
-    """Every algorithm on a program, facts and updates of your own."""
+    """Run every algorithm on your own program, facts and updates."""
     from dataclasses import asdict
 
     from evermat.api import KnowledgeBase
@@ -210,7 +210,7 @@ def _updates(places: list[Path], reader: FactReader) -> Iterator[OwnUpdate]:
 
 
 def _several(place: Path) -> list[Path]:
-    """The updates in a folder, or the one that it is."""
+    """Return the updates in a folder, or the one that it is."""
     if not place.is_dir():
         return [place]
     inside = sorted(place.iterdir())
@@ -225,7 +225,7 @@ _SHARES = (0.01, 0.1)
 
 
 def _random(data: dict[str, Any]) -> Iterator[OwnUpdate]:
-    """Facts to delete and to insert again: some of each number."""
+    """Yield deletions of facts and their reinsertions, in several sizes."""
     from evermat.bench.generators.problem import Problem, sample
     from evermat.bench.own import OwnUpdate
 
@@ -250,7 +250,7 @@ def export_workloads(
     scale: Scale = 0.1,
     only: Only = None,
 ) -> None:
-    """Write workloads for others: rules, facts, updates, and the answers to have."""
+    """Write workloads for other systems: rules, facts, updates, and answers."""
     from evermat.bench.exporting import export
 
     try:
@@ -275,7 +275,7 @@ def write_report(
         Path, typer.Option(metavar="FILE", help="The page to write.")
     ] = Path("evermat-bench.html"),
 ) -> None:
-    """Write one page with plots, which needs nothing but a browser."""
+    """Write a self-contained page with plots."""
     from evermat.bench.page import page
 
     contents = [_read(path) for path in figures]
@@ -295,7 +295,7 @@ def compare_figures(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", show_default=False)],
     after: Annotated[Path, typer.Argument(metavar="AFTER", show_default=False)],
 ) -> None:
-    """Tell regressions from noise; ends with 1 if something became slower."""
+    """Distinguish regressions from noise; exit with 1 if something became slower."""
     from evermat.bench import report
     from evermat.bench.comparing import compare, tables
 
@@ -313,10 +313,10 @@ def compare_figures(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What `--json` wrote.
+    """Read figures written with `--json`.
 
     Raises:
-        FiguresError: it did not.
+        FiguresError: the file has no figures.
     """
     from evermat.io.files import FileMissingError
 

@@ -1,4 +1,4 @@
-"""Updates on the command line: applied in order, shown, and summed up in one table."""
+"""Updates on the command line: applied in order, shown, and summarised in one table."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def apply_updates(
     job: Job, loaded: Loaded, output: Output, first: UpdateFile | None = None
 ) -> None:
-    """Apply updates one after the other, and tell what each changed and cost.
+    """Apply updates one after the other, and report changes and costs.
 
     Args:
-        job: names the files of updates.
-        loaded: what is changed.
-        output: where to tell.
+        job: has the files of updates.
+        loaded: the knowledge base to change.
+        output: receives the reports.
         first: an update that comes before those of files.
     """
     printer = Printer(dict(loaded.program.prefixes))
@@ -62,7 +62,7 @@ def apply_updates(
 
 
 def tell_version(kb: KnowledgeBase, output: Output) -> None:
-    """Say where everything is kept, if it is."""
+    """Print the version and the place of the state, if there is one."""
     if kb.state is not None:
         output.say(f"kept as version {kb.version} of {kb.state}")
         output.document["version"] = kb.version
@@ -96,7 +96,7 @@ def _show_change(
     for name in change.predicates:
         for sign, result in (("+", change.added(name)), ("-", change.removed(name))):
             for row in result.first(show).constants():
-                # As `evermat explain` reads it.
+                # In the syntax that `evermat explain` reads.
                 fact = Atom(name, tuple(map(Term, row)))
                 output.say(f"  {sign} {printer.atom(fact)}")
             if len(result) > show:
@@ -104,7 +104,7 @@ def _show_change(
 
 
 def _strata_of(report: Report) -> str:
-    """How many strata were brought up to date in which way."""
+    """Return how many strata were maintained by which algorithm."""
     ways = Counter(
         (stratum.algorithm, stratum.path) for stratum in report.strata if stratum.rounds
     )

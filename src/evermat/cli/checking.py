@@ -1,8 +1,8 @@
 """`evermat check` and `evermat fmt`, and the programs that commands read.
 
-Programs are in our syntax, or in one of the others that we read. Commands that know the
-facts, too, warn of rules that would silently derive nothing, or something else than
-was meant; `evermat check` finds these from the program alone.
+Programs are in Evermat's syntax, or in another supported one. Commands that also know
+the facts warn of rules that would silently derive nothing, or something other than
+intended; `evermat check` finds such rules from the program alone.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10
-"""How many problems of one sort are shown."""
+"""Number of problems of one kind that are shown."""
 
 
 def check_files(
     paths: Sequence[Path], syntax: Syntax, output: Output, *, is_strict: bool
 ) -> bool:
-    """Report all problems of all files; whether there are none that count."""
+    """Report all problems of all files; return whether there are no errors."""
     documents = []
     is_fine = True
     for path in paths:
@@ -73,7 +73,7 @@ def check_files(
 
 
 def _show(problems: Sequence[EvermatError]) -> None:
-    """Print problems, but not hundreds of the same sort."""
+    """Print problems, up to a limit for each kind."""
     counts: Counter[str] = Counter()
     for problem in problems:
         counts[problem.code] += 1
@@ -102,7 +102,7 @@ class _Module(TypedDict):
 
 
 def _modules(program: Program) -> list[_Module]:
-    """The modules that take rules of a program, each with its rules as text."""
+    """Return the modules for rules of a program, each with its rules as text."""
     from evermat.lang.normalise import normalise
     from evermat.lang.strata import stratify
     from evermat.maintenance.modules import find_modules
@@ -123,7 +123,7 @@ class Mode(Enum):
 
 
 def format_files(paths: Sequence[Path], mode: Mode) -> bool:
-    """Format files; False if a check finds one that would change."""
+    """Format files; return false if a check finds one that would change."""
     from evermat.lang.printer import format_source
 
     is_fine = True
@@ -149,11 +149,11 @@ def format_files(paths: Sequence[Path], mode: Mode) -> bool:
 
 
 _SHOWN = 10
-"""How many are shown; `evermat check` shows more."""
+"""Number of warnings that are shown; `evermat check` shows more."""
 
 
 def warn(program: Program, data: Mapping[str, pa.Table]) -> None:
-    """Warn of what a program hardly means, given the facts that it is run on."""
+    """Warn of probable mistakes in a program, given its facts."""
     kinds = {
         name: [_kinds(column) for column in table.columns]
         for name, table in data.items()
@@ -184,7 +184,7 @@ def _is_string(type_: pa.DataType) -> bool:
 
 
 def _occurs(word: str, data: Mapping[str, pa.Table]) -> bool:
-    """Whether any fact has a word; then it is a constant, after all."""
+    """Return whether any fact contains a word, which is then a constant after all."""
     return any(
         pc.any(pc.equal(texts, word)).as_py()
         for table in data.values()
@@ -203,7 +203,7 @@ def _texts(column: pa.ChunkedArray) -> list[pa.Array]:
 
 
 class Syntax(StrEnum):
-    """How the rules are written; `auto` goes by suffix and content."""
+    """The syntax of rules; `auto` is detected by suffix and content."""
 
     AUTO = "auto"
     EVERMAT = "evermat"
@@ -214,7 +214,7 @@ class Syntax(StrEnum):
 
 
 def says_what_to_read(path: Path, syntax: Syntax) -> bool:
-    """Whether a program must name its files: those of Soufflé and Nemo do."""
+    """Return whether a program must name its files, as those of Soufflé and Nemo do."""
     if syntax is Syntax.AUTO:
         with reading(path):
             syntax = Syntax(recognised(path.name, path.read_text("utf-8", "replace")))
@@ -224,12 +224,12 @@ def says_what_to_read(path: Path, syntax: Syntax) -> bool:
 def read_program(
     path: Path, syntax: Syntax = Syntax.AUTO, *, folders: Sequence[Path] = ()
 ) -> Program:
-    """Read a program; the paths of its imports no longer depend on its folder.
+    """Read a program, and resolve the paths of its imports.
 
     Args:
         path: the file.
-        syntax: how it is written.
-        folders: where the files that it imports are looked for, before its own folder.
+        syntax: its syntax.
+        folders: folders to search for imported files, before the program's own.
     """
     program = read_rule_file(path, syntax.value)
     sources = tuple(

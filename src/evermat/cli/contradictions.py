@@ -1,4 +1,4 @@
-"""Contradictions on the command line: what `run` and `update` end with."""
+"""Contradictions on the command line, at the end of `run` and `update`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _EXPLAINED = 3
 
 
 def policy_of(word: str) -> Literal["refuse", "ignore"]:
-    """How the knowledge base treats contradictions; commands list them themselves."""
+    """Return the policy of the knowledge base; commands list contradictions."""
     return "refuse" if word == "refuse" else "ignore"
 
 
 def show_contradictions(
     kb: KnowledgeBase, output: Output, *, explained: bool = False
 ) -> int:
-    """List contradictions, and say how many there are.
+    """List contradictions; return how many there are.
 
     Args:
-        kb: what holds.
-        output: where to tell.
-        explained: show proofs of the first ones.
+        kb: the knowledge base.
+        output: where to print.
+        explained: whether to show proofs of the first ones.
     """
     count = kb.stats()["contradictions"]
     shown = kb.contradictions(limit=_SHOWN)
@@ -55,12 +55,12 @@ def show_contradictions(
 
 
 def check_facts(job: Job, output: Output, shapes: Path | None = None) -> bool:
-    """Materialise, and show contradictions with proofs; whether there are none.
+    """Materialise, and show contradictions with proofs; return whether there are none.
 
     Args:
-        job: what is materialised.
-        output: where to tell.
-        shapes: shapes of SHACL to check as well.
+        job: the program and its facts.
+        output: where to print.
+        shapes: SHACL shapes to validate as well.
     """
     kb = load(job, Output(is_json=True)).kb
     is_consistent = not show_contradictions(kb, output, explained=True)

@@ -1,4 +1,4 @@
-"""`evermat example`: the examples that come along, to try and to change."""
+"""`evermat example`: the examples of the installation, to run and to modify."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ EXAMPLES = {
 
 
 class ExampleError(EvermatError, ValueError):
-    """An example that there is not, or whose folder is there already."""
+    """An example that does not exist, or whose target exists already."""
 
     code: ClassVar[str] = "EM569"
 
 
 def show_examples(output: Output) -> None:
-    """A table of the examples."""
+    """Print a table of the examples."""
     output.document["examples"] = {name: about for name, (about, _) in EXAMPLES.items()}
     output.table(
         ["example", "shows"], [[name, about] for name, (about, _) in EXAMPLES.items()]
@@ -49,10 +49,10 @@ def show_examples(output: Output) -> None:
 
 
 def copy_example(name: str, folder: Path, output: Output) -> None:
-    """Copy an example into a folder, and say how to run it.
+    """Copy an example into a folder, and print how to run it.
 
     Raises:
-        ExampleError: there is none of that name, or it is there already.
+        ExampleError: there is none of that name, or the target exists already.
     """
     if name not in EXAMPLES:
         raise ExampleError(
@@ -75,7 +75,7 @@ def copy_example(name: str, folder: Path, output: Output) -> None:
 
 
 def _home() -> Path:
-    """Where the examples are: in the package, or beside the sources of a clone."""
+    """Return the folder of the examples: in the package, or in a clone."""
     package = Path(str(files("evermat")))
     inside = package / "examples"
     return inside if inside.is_dir() else package.parents[1] / "examples"

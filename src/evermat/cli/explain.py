@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Form(Enum):
-    """The form of the output; a text is a tree on a terminal."""
+    """The form of the output; text is a tree on a terminal."""
 
     TEXT = auto()
     JSON = auto()
@@ -28,7 +28,7 @@ class Form(Enum):
 def show_explanation(
     job: Job, fact: str, form: Form, *, derivations: int, limit: int | None
 ) -> bool:
-    """Materialise and explain one fact; whether it holds."""
+    """Materialise and explain one fact; return whether it holds."""
     with allowing(job.places()):
         loaded = load(job, Output(is_json=True), question=fact)
     with loaded.progress.during("explaining"):

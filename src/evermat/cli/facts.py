@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class NoFactsError(EvermatError, ValueError):
-    """A folder without a file that could hold facts."""
+    """A folder without any file of facts."""
 
     code: ClassVar[str] = "EM555"
 
 
 class UnusedFactsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
-    """A file with facts of a predicate that nothing speaks of."""
+    """A file with facts of a predicate that is not used."""
 
     code: ClassVar[str] = "EM734"
 
@@ -47,7 +47,7 @@ class UnusedFactsWarning(EvermatError, UserWarning):  # noqa: N818  a warning
 
 
 class FactReader:
-    """Reads files of facts, with what the program declares about their columns."""
+    """Reads files of facts, with the program's declarations of their columns."""
 
     def __init__(
         self,
@@ -57,31 +57,31 @@ class FactReader:
         base: str | None = None,
         rules: Callable[[], Iterable[Rule]] = tuple,
     ) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            catalogue: gives names and types to columns.
-            header: whether CSV and TSV files begin with a row of names; by default
-                they do if that row holds the declared names.
-            base: what relative IRIs in RDF files are relative to.
-            rules: gives the rules, whose variables may be names of columns.
+            catalogue: the names and types of columns.
+            header: whether CSV and TSV files begin with a row of names; by default they
+                do if that row has the declared names.
+            base: the base of relative IRIs in RDF files.
+            rules: returns the rules, whose variables may be names of columns.
         """
         self._names = ColumnNames({}, rules)
         self._catalogue = catalogue
         self._header = header
         self._base = base
         self.single_files: dict[str, Path] = {}
-        """Files that were not found in a folder but named, by predicate."""
+        """Files that were named individually, by predicate."""
 
     def read(
         self, places: Iterable[str], *, without: Container[str] = ()
     ) -> dict[str, pa.Table]:
-        """The tables of all files, by predicate.
+        """Return the tables of all files, by predicate.
 
         Args:
-            places: files, folders, `predicate=file`, or `predicate=` and the address
-                of a database.
-            without: predicates whose files in folders are left alone.
+            places: files, folders, `predicate=file`, or `predicate=` and the address of
+                a database.
+            without: predicates whose files in folders are ignored.
         """
         tables: dict[str, list[pa.Table]] = {}
         for place in places:
@@ -97,7 +97,7 @@ class FactReader:
         return {name: together(name, parts) for name, parts in tables.items()}
 
     def read_file(self, path: Path, predicate: str) -> pa.Table:
-        """The rows of one file as facts of a predicate."""
+        """Return the rows of one file as facts of a predicate."""
         known = self._catalogue.get(predicate)
         return read_fact_file(
             path,
@@ -111,7 +111,7 @@ class FactReader:
     def _compare_names(self, predicate: str, parts: Iterable[pa.Table]) -> None:
         """Compare the names in files of one predicate, which become one table.
 
-        Those in rules are compared when the table is inserted or deleted.
+        They are compared with those in rules when the table is inserted or deleted.
         """
         known = self._catalogue.get(predicate)
         if known is None or not known.has_names:

@@ -1,4 +1,4 @@
-"""What a command line asks for, and the knowledge base that it is about."""
+"""The request of a command line, and the knowledge base for it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a command line asks for.
+    """The request of a command line.
 
     Attributes:
-        rules: their file; None if the rules are those of a store.
-        store: where the materialisation is kept.
+        rules: their file; None for the rules of a store.
+        store: the place of the materialisation.
         at: a version of the store.
     """
 
@@ -63,7 +63,7 @@ class Job:
     contradictions: Policy = "ignore"
 
     def places(self) -> list[Path]:
-        """Where files that rules and updates name may be: what the caller named."""
+        """Return the folders in which rules and updates may name files."""
         given = [*self.updates, *map(_fact_path, self.facts)]
         if self.rules is not None:
             given.append(self.rules)
@@ -72,14 +72,14 @@ class Job:
 
 
 def _fact_path(place: str) -> Path:
-    """The path in `predicate=file`, or a path as it is."""
+    """Return the path in `predicate=file`, or a path as it is."""
     _, equals, rest = place.partition("=")
     return Path(rest if equals and not Path(place).exists() else place)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A program over its facts."""
+    """A program and its materialised facts."""
 
     kb: KnowledgeBase
     program: Program
@@ -88,10 +88,10 @@ class Loaded:
 
 
 def load(job: Job, output: Output, *, question: str = "") -> Loaded:
-    """Read everything and materialise; `question` is what will be asked.
+    """Read everything and materialise; `question` is the query to come.
 
-    What would fail after the work is looked at before it: where files are to be
-    written, and whether the query is one.
+    Errors that can be found early are raised first: unwritable outputs, and syntax
+    errors in the query.
     """
     if job.rules is None:
         return _open(job)
@@ -147,20 +147,20 @@ _MOST_KEPT = 1_000_000
 
 
 def _with_kept(kb: KnowledgeBase, data: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """Facts from files with those that a state had before, which rules read as well."""
+    """Return facts of files with the earlier facts of a state, for warnings."""
     found = dict(data)
     for name in kb.predicates:
         if name != TRIPLE and kb.count(name) <= _MOST_KEPT:
             found[name] = kb.facts(name, "explicit").to_terms()
         elif name in found:
-            # A column of nulls is taken to have constants of all kinds.
+            # A column of nulls may have constants of all kinds.
             columns = found[name].column_names
             found[name] = pa.table({each: pa.nulls(1) for each in columns})
     return {name: table for name, table in found.items() if table.num_rows}
 
 
 def _open(job: Job) -> Loaded:
-    """Take up what is kept in a store."""
+    """Open the knowledge base in a store."""
     assert job.store is not None  # noqa: S101  rules come from somewhere
     progress = ProgressLine()
     with progress.during("opening"):
@@ -180,7 +180,7 @@ def _open(job: Job) -> Loaded:
 
 
 def _superseded(kb: KnowledgeBase, program: Program) -> list[Rule]:
-    """The rules that a store has and a program has not."""
+    """Return the rules of a store that a program lacks."""
     if not kb.rules:
         return []
     wanted = {rule_key(rule) for rule in single_heads(program.rules)}
@@ -190,10 +190,10 @@ def _superseded(kb: KnowledgeBase, program: Program) -> list[Rule]:
 def _facts(
     job: Job, rules: Path, program: Program, reader: FactReader
 ) -> dict[str, pa.Table]:
-    """The facts that the program imports, and those of the command line."""
+    """Return the facts that the program imports, and those of the command line."""
     places = job.facts
     if says_what_to_read(rules, job.syntax):
-        # Folders are where the program finds its files, whatever else they hold.
+        # In folders, the program finds its own files; others are ignored.
         places = [place for place in places if not Path(place).is_dir()]
     tables = {name: list(parts) for name, parts in read_rules([program]).tables.items()}
     for name, table in reader.read(places, without=tables).items():
@@ -202,7 +202,7 @@ def _facts(
 
 
 def _predicates(program: Program) -> Iterator[Declaration]:
-    """What a program says of its predicates: their columns, or how many they have."""
+    """Yield the declarations of a program, or else the arities of its predicates."""
     yield from program.declarations
     for rule in program.rules:
         for atom in rule.atoms():
@@ -216,13 +216,13 @@ def warn_of_unused(
     *,
     known: Container[str] = (),
 ) -> None:
-    """Facts that no rule uses often stand in a file with the wrong name.
+    """Warn of files whose facts no rule uses, which often have a wrong name.
 
     Args:
         reader: has read the files.
         kb: has the rules.
-        question: what will be asked; it may be about such facts.
-        known: predicates of which there have been facts before.
+        question: the query to come, which may use such facts.
+        known: predicates that had facts before.
     """
     used = {atom.predicate for rule in kb.rules for atom in rule.atoms()}
     for name, path in reader.single_files.items():

@@ -1,4 +1,4 @@
-"""Options that several commands share, and amounts of memory as people write them."""
+"""Options that several commands share, and parsing of amounts of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
-"""How help is asked for, and how wide it is."""
+"""The options of help, and its width."""
 
 Rules = Annotated[
     Path, typer.Argument(metavar="RULES", help="File of rules.", show_default=False)
@@ -57,7 +57,7 @@ SyntaxOption = Annotated[
 
 
 def known_engine(name: str | None) -> str | None:
-    """Refuse an engine that does not exist."""
+    """Check that an engine exists."""
     from evermat.engines import ENGINES
 
     if name is None or name in ENGINES:
@@ -67,7 +67,7 @@ def known_engine(name: str | None) -> str | None:
 
 
 def known_algorithm(name: str) -> str:
-    """Refuse an algorithm that does not exist."""
+    """Check that an algorithm exists."""
     if name == "auto":
         return name
     from evermat.maintenance.algorithms import NAMES
@@ -79,7 +79,7 @@ def known_algorithm(name: str) -> str:
 
 
 def known_format(suffix: str) -> str:
-    """Refuse a format that nothing can be written in, before any work is done."""
+    """Check that a format can be written, before any work is done."""
     if suffix == "csv":
         return suffix
     from evermat.io.files import UnknownFormatError, data_file
@@ -122,7 +122,7 @@ Show = Annotated[
 
 
 def known_policy(word: str) -> str:
-    """Refuse what is no way to treat contradictions."""
+    """Check a policy for contradictions."""
     if word in {"report", "refuse"}:
         return word
     message = f"contradictions are `report`ed or `refuse`d, not `{word}`"
@@ -173,7 +173,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document, nothing e
 def budget_of(
     rounds: int | None, facts: int | None, seconds: float | None, memory: str | None
 ) -> Budget:
-    """The limits that were given."""
+    """Return the budget of the options."""
     from evermat.maintenance.limits import Budget
 
     return Budget(
@@ -189,7 +189,7 @@ _BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes in `500MB`, `2 GiB` or `1000000`.
+    """Parse the number of bytes in `500MB`, `2 GiB` or `1000000`.
 
     >>> parse_size("2GB"), parse_size("1KiB")
     (2000000000, 1024)

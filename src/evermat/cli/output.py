@@ -1,7 +1,7 @@
-"""Three ways to show things: tables on a terminal, plain lines in a pipe, JSON.
+"""Output in three forms: tables on a terminal, plain lines in a pipe, JSON.
 
 Results go to standard output; progress and errors go to standard error, so that a pipe
-carries nothing but results. Tables are as wide as they must be: nothing is left out.
+contains only results. Tables are as wide as necessary: nothing is left out.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _ROWS_ON_SCREEN = 100
 
 @dataclass
 class Output:
-    """Shows what a command has to say, in the form that fits.
+    """Prints the output of a command, in the appropriate form.
 
     Attributes:
-        is_json: one JSON document at the end, and nothing before it.
-        document: what that document will hold.
-        has_terms: show values as terms, in quotes where they are strings.
+        is_json: whether to print one JSON document at the end, and nothing before it.
+        document: the contents of that document.
+        has_terms: whether values are shown as terms, with strings in quotes.
     """
 
     is_json: bool = False
@@ -72,12 +72,12 @@ class Output:
         return not self.is_json and sys.stdout.isatty()
 
     def say(self, line: str) -> None:
-        """A line of text, left out of JSON."""
+        """Print a line of text, except as JSON."""
         if not self.is_json:
             print(line, flush=True)  # noqa: T201  this is where we print
 
     def heading(self, text: str) -> None:
-        """A line that stands above others, left out of JSON."""
+        """Print a heading, except as JSON."""
         if self.is_terminal:
             from rich.console import Console
             from rich.text import Text
@@ -87,7 +87,7 @@ class Output:
             self.say(text)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """A table, left out of JSON; numbers are set to the right."""
+        """Print a table, except as JSON; numbers are right-aligned."""
         if self.is_terminal:
             _draw(columns, list(rows))
         elif not self.is_json:
@@ -95,7 +95,7 @@ class Output:
             print("\n".join("\t".join(line) for line in lines), flush=True)  # noqa: T201
 
     def result(self, result: Result, limit: int | None) -> None:
-        """The rows of a result, at most `limit`; on a terminal never very many."""
+        """Print the rows of a result, at most `limit`; never many on a terminal."""
         if self.is_json:
             self.document["columns"] = list(result.columns)
             self.document["rows"] = json_rows(result, limit)
@@ -116,11 +116,11 @@ class Output:
 
     @property
     def _texts(self) -> Callable[[pa.ChunkedArray], pa.Array]:
-        """What shows the values of a column."""
+        """Return the function that formats the values of a column."""
         return term_texts if self.has_terms else shown_texts
 
     def _listed_texts(self, column: pa.ChunkedArray, printer: Printer) -> list[str]:
-        """The values for people: IRIs with prefixes, and nothing for nulls."""
+        """Return the values for a terminal: IRIs with prefixes, nothing for nulls."""
         texts: list[str | None] = self._texts(column).to_pylist()
         found: Iterable[Constant | None] = constants(column)
         return [
@@ -131,15 +131,15 @@ class Output:
         ]
 
     def finish(self) -> None:
-        """Print the document, if JSON was asked for."""
+        """Print the document, if JSON was requested."""
         if self.is_json:
-            # Without indentation it is written, and read, many times faster.
+            # Without indentation, writing and reading it is many times faster.
             indent = 2 if sys.stdout.isatty() else None
             print(json.dumps(self.document, indent=indent, ensure_ascii=False))  # noqa: T201
 
 
 def json_rows(result: Result, limit: int | None = None) -> list[tuple[object, ...]]:
-    """The first rows of a result as JSON values; terms of RDF in term syntax."""
+    """Return the first rows of a result as JSON values; RDF terms in term syntax."""
     return _rows(result, limit, _json_values)
 
 
@@ -153,14 +153,14 @@ def _rows(
 
 
 def seconds(value: float) -> str:
-    """A time as people say it."""
+    """Format a time."""
     if value < 0.0995:  # noqa: PLR2004  below a tenth of a second
         return f"{value * 1000:.1f} ms"
     return f"{value:.2f} s"
 
 
 def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
-    """The rows of a table of changes: predicate, added, removed."""
+    """Return the rows of a table of changes: predicate, added, removed."""
     return [[name, came, left] for name, (came, left) in changed.items()]
 
 
@@ -219,23 +219,23 @@ def _pretty(value: Cell) -> str:
 
 
 _READABLE = 12
-"""A column that is narrower is hard to read, if its texts are longer than that."""
+"""A narrower column is hard to read, if its values are longer than that."""
 
 _SPACE = 3
-"""What a column takes besides its text."""
+"""Width of a column besides its text."""
 
 
 def draw_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: AbstractSet[int]
 ) -> None:
-    """Draw a table; long texts are folded.
+    """Draw a table; long values are folded.
 
-    Where the screen is too narrow for that, each row is a list of names and values.
+    If the screen is too narrow for that, each row becomes a list of names and values.
 
     Args:
         columns: the names of the columns.
-        rows: their texts.
-        numeric: the columns that are set to the right, and never folded.
+        rows: their values.
+        numeric: the columns that are right-aligned, and never folded.
     """
     console = Console()
     if _least_width(columns, rows, numeric) > console.width:
@@ -258,7 +258,7 @@ def draw_table(
 def _least_width(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: AbstractSet[int]
 ) -> int:
-    """How wide a screen must be for a table that can be read."""
+    """Return the width of the narrowest readable table."""
     width = 1
     for at, name in enumerate(columns):
         longest = max(cell_len(text) for text in (name, *(row[at] for row in rows)))
@@ -280,13 +280,13 @@ def _draw_lists(
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for a JSON document."""
+    """Return whether a command line requests a JSON document."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
 
 def problem_document(problem: EvermatError) -> dict[str, object]:
-    """What is wrong, where, and what to do about it."""
+    """Return a description of a problem, its place, and advice."""
     span = problem.span
     return {
         "code": problem.code,
@@ -303,9 +303,9 @@ def print_error(error: BaseException, message: str, exit_code: int) -> None:
     """Print the document of a command that failed.
 
     Args:
-        error: the error; some are not ours, and have no code.
-        message: what is wrong, in a line.
-        exit_code: how the command ends.
+        error: the error; some are not Evermat's own, and have no code.
+        message: a one-line description.
+        exit_code: the exit code of the command.
     """
     document: dict[str, object] = {"code": None, "message": message}
     if isinstance(error, EvermatError):
@@ -328,7 +328,7 @@ _INTERVAL = 0.1
 
 
 class ProgressLine:
-    """Called by a run after each round; shows itself only on a terminal."""
+    """A progress callback, called after each round; visible only on a terminal."""
 
     def __init__(self) -> None:
         self._status: Status | None = None
@@ -336,7 +336,7 @@ class ProgressLine:
         self._next = 0.0
 
     def __call__(self, step: Step) -> None:
-        """Show where the run is."""
+        """Show the progress of the run."""
         now = perf_counter()
         if self._status is None or now < self._next:
             return
@@ -348,7 +348,7 @@ class ProgressLine:
 
     @contextmanager
     def during(self, task: str) -> Iterator[None]:
-        """Show the line while a task lasts."""
+        """Show the line during a task."""
         if not sys.stderr.isatty():
             yield
             return

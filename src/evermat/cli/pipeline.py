@@ -1,4 +1,4 @@
-"""`evermat pipeline`: runs, updates and their history, shown to people and pipes."""
+"""`evermat pipeline`: runs, updates and their history, for terminals and pipes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StepLines:
-    """Tells of steps: with a moving line on a terminal, with plain lines elsewhere."""
+    """Reports steps: with a moving line on a terminal, with plain lines elsewhere."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
@@ -34,7 +34,7 @@ class StepLines:
         self._spinner: Spinner | None = None
 
     def begin(self, step: Step) -> None:
-        """A step begins."""
+        """Report the start of a step."""
         if not self._is_terminal:
             return
         from rich.console import Console
@@ -44,7 +44,7 @@ class StepLines:
         self._spinner = self._moving.enter_context(status)
 
     def __call__(self, done: Round) -> None:
-        """A round of a materialisation is over."""
+        """Report a round of a materialisation."""
         if self._spinner is not None:
             self._spinner.update(
                 f"stratum {done.stratum}, {done.phase} round {done.round}, "
@@ -52,18 +52,18 @@ class StepLines:
             )
 
     def tell(self, news: str) -> None:
-        """Something happened within a step."""
+        """Report progress within a step."""
         if self._spinner is not None:
             self._spinner.update(news)
         elif not self._is_terminal:
             print(f"so far\t{news}", file=sys.stderr, flush=True)  # noqa: T201
 
     def end(self, step: Step) -> None:
-        """A step is done."""
+        """Report the end of a step."""
         self._line(step, "✓", "green")
 
     def fail(self, step: Step) -> None:
-        """A step has failed; the error itself is shown at the end."""
+        """Report the failure of a step; the error itself is shown at the end."""
         self._line(step, "✗", "red")
 
     def _line(self, step: Step, sign: str, colour: str) -> None:
@@ -88,7 +88,7 @@ class StepLines:
 
 
 def chosen(path: Path, engine: str | None, master: str | None) -> Config:
-    """A configuration, with what the command line says instead."""
+    """Return a configuration with the overrides of the command line."""
     config = read_config(path)
     settings = config.engine
     if engine is not None:
@@ -165,14 +165,14 @@ def _show(finished: Finished, output: Output) -> None:
 
 
 def near(place: str) -> str:
-    """A path as seen from here, if it is not far away."""
+    """Return a path relative to the current folder, if it is below it."""
     here = Path.cwd()
     path = Path(place)
     return str(path.relative_to(here)) if path.is_relative_to(here) else place
 
 
 def show_status(path: Path, output: Output, *, limit: int) -> None:
-    """Show what the state holds and how the last runs went."""
+    """Show the contents of the state and the results of the last runs."""
     config = read_config(path)
     status = read_status(config)
     runs = read_reports(config.reports, limit)

@@ -74,7 +74,7 @@ def _perform(
     is_json: bool,
     is_dry: bool = False,
 ) -> None:
-    """Do what one of the commands says, and print its report."""
+    """Run one of the commands, and print its report."""
     from evermat.cli.output import Output
     from evermat.cli.pipeline import chosen, run_pipeline
 
@@ -91,9 +91,10 @@ def pipeline_run(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Take all sources, materialise, write the outputs.
+    """Read all sources, materialise, write the outputs.
 
-    If there is a state already, it becomes what the sources say now, as a new version.
+    If there is a state already, it is brought in line with the sources, as a new
+    version.
 
     \b
     evermat pipeline run pipeline.toml
@@ -111,10 +112,10 @@ def pipeline_update(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Take what has changed, maintain the state, publish.
+    """Read changes, maintain the state, publish.
 
     Sources with `update` name files of rows that were added and removed; all others are
-    compared with what they gave before. Rules that were changed are changed in the same
+    compared with their previous contents. Changes of rules are applied in the same
     step.
 
     \b
@@ -125,9 +126,9 @@ def pipeline_update(
 
 @pipeline.command("check")
 def pipeline_check(config: ConfigFile, json: Json = False) -> None:
-    """See that rules, sources, outputs and the state are there and fit together.
+    """Check that rules, sources, outputs and the state exist and fit together.
 
-    Tells of everything that is wrong. Columns are looked at, rows are not.
+    All problems are reported. Columns are checked, rows are not.
 
     \b
     evermat pipeline check pipeline.toml
@@ -145,7 +146,7 @@ def pipeline_stream(
     """Follow a stream of change events, exactly once.
 
     [stream] of CONFIG says where events come from and where their effects go. With
-    `trigger = "once"` it takes what there is now; with seconds it goes on until it is
+    `trigger = "once"` it processes what is available; with seconds it runs until it is
     interrupted, and then ends after a whole batch; a second interrupt does not wait.
 
     \b

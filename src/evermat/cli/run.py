@@ -1,4 +1,4 @@
-"""`evermat run` and `evermat query`: from files to a knowledge base and its news."""
+"""`evermat run` and `evermat query`: load a knowledge base and print its facts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def answer(
 def answer_sparql(
     job: Job, text: str, output: Output, *, limit: int | None, out: str | None
 ) -> None:
-    """Materialise and answer one query in SPARQL; updates are refused."""
+    """Materialise and answer one query in SPARQL; updates are rejected."""
     _require_writable(out)
     require_package("rdflib", "sparql")
     from evermat.sparql import is_update
@@ -100,7 +100,7 @@ def _show_answer(
 
 
 def list_algorithms(output: Output) -> None:
-    """A table of the algorithms."""
+    """Print a table of the algorithms."""
     from evermat.maintenance.algorithms import DESCRIPTIONS
 
     rows = [asdict(each) for each in DESCRIPTIONS]
@@ -113,7 +113,7 @@ def list_algorithms(output: Output) -> None:
 
 
 def _show_profile(kb: KnowledgeBase, output: Output) -> None:
-    """What each rule costs, the slowest first."""
+    """Print the cost of each rule, the slowest first."""
     found = kb.profile()
     output.heading("profile: each rule applied once to all facts")
     output.table(found.COLUMNS, found.rows())
@@ -133,13 +133,13 @@ def _show_predicates(kb: KnowledgeBase, output: Output) -> None:
 
 
 def _write(job: Job, loaded: Loaded, output: Output) -> None:
-    """Write what the program exports, or else all that it derives."""
+    """Write the exports of the program, or else all derived predicates."""
     kb, program = loaded.kb, loaded.program
     if job.database is not None:
         _write_tables(job.database, loaded, output)
         return
     if job.out is None:
-        # Without a folder, only what goes to standard output is wanted.
+        # Without a folder, only exports to standard output are written.
         printed = tuple(sink for sink in program.sinks if sink.path == "-")
         unwritten = len(program.sinks) - len(printed)
         if unwritten:
@@ -181,11 +181,11 @@ def _output_file(job: Job, name: str) -> Path:
 
 
 _LONGEST_NAME = 200
-"""Bytes of a file's name; suffixes follow, and 255 are the most there can be."""
+"""Bytes of a file's name; suffixes follow, and the usual limit is 255."""
 
 
 def file_names(predicates: Iterable[str]) -> dict[str, str]:
-    """A name for the file of each predicate, which may be an IRI; no two are alike.
+    """Return a distinct file name for each predicate, which may be an IRI.
 
     >>> file_names(["reach", "u:a/b", "u:a#b"])
     {'reach': 'reach', 'u:a/b': 'u_a_b', 'u:a#b': 'u_a_b_2'}
@@ -196,7 +196,7 @@ def file_names(predicates: Iterable[str]) -> dict[str, str]:
         if plain.startswith(".") or len(plain.encode()) > _LONGEST_NAME:
             digest = hashlib.blake2s(predicate.encode(), digest_size=8).hexdigest()
             plain = f"{plain.lstrip('.')[:40]}_{digest}"
-        # Some file systems do not tell large letters from small ones.
+        # Some file systems are case-insensitive.
         taken, number = {each.casefold() for each in names.values()}, 2
         name = plain
         while name.casefold() in taken:

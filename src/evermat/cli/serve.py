@@ -32,18 +32,18 @@ def serve(
     tokens: Path | None,
     limits: Limits,
 ) -> None:
-    """Load a knowledge base and serve it until a signal comes.
+    """Load a knowledge base and serve it until a signal arrives.
 
     Args:
-        job: what is loaded.
-        output: where progress is reported.
+        job: the program and facts to load.
+        output: receives progress.
         address: the host and port to listen on; port 0 takes a free one.
-        names: other names that the server is known by.
+        names: other names of the server.
         tokens: a file of tokens.
-        limits: what a request may use.
+        limits: limits of requests.
 
     Raises:
-        ServerSetupError: it cannot be served like this.
+        ServerSetupError: it cannot be served with these settings.
     """
     uvicorn = require_package("uvicorn", "server")
     access = access_for(address[0], names, tokens)
@@ -72,7 +72,7 @@ def serve(
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens, before anything is loaded."""
+    """Open a listening socket, before anything is loaded."""
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

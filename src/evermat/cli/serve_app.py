@@ -138,7 +138,7 @@ def example(
     ] = Path(),
     json: Json = False,
 ) -> None:
-    """Copy an example that comes along, to try it and to change it.
+    """Copy an example of the installation, to run and to modify it.
 
     \b
     evermat example
@@ -195,9 +195,9 @@ def shell(
 
 
 def lsp() -> None:
-    """Tell editors of problems, by the Language Server Protocol.
+    """Report problems to editors, by the Language Server Protocol.
 
-    It is started by an editor, and speaks on standard input and output; see `editors/`.
+    It is started by an editor, and uses standard input and output; see `editors/`.
     """
     from evermat.results.result import require_package
 

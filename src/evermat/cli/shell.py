@@ -1,4 +1,4 @@
-"""`evermat shell`: from files or a store to a knowledge base that lines are about."""
+"""`evermat shell`: an interactive session on files or a store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def start(job: Job, output: Output) -> None:
-    """Load what is named, or nothing, and answer lines."""
+    """Load a knowledge base, or create an empty one, and read lines."""
     if job.rules is None and job.store is None:
         kb = KnowledgeBase(engine=job.engine)
     else:

@@ -76,11 +76,11 @@ def update(
     budget_memory: BudgetMemory = None,
     json: Json = False,
 ) -> None:
-    """Change facts and rules of a store, and maintain what follows.
+    """Change facts and rules of a store, and maintain the derived facts.
 
-    What the five options name is one update; files of updates come after it, each one
-    by itself. Every update is a new version of the store, or, if it fails or changes
-    nothing, none. --replace makes the facts of a file all that is explicit of a
+    The five options together are one update; files of updates come after it, each as an
+    update of its own. Every update is a new version of the store, unless it fails or
+    changes nothing. --replace makes the facts of a file the only explicit facts of a
     predicate.
 
     \b
@@ -144,7 +144,7 @@ stores = typer.Typer(
 
 @stores.command()
 def history(place: Place, json: Json = False) -> None:
-    """List the versions: when, and how many facts were added and removed."""
+    """List the versions, with their times and numbers of added and removed facts."""
     from evermat.cli.output import Output
     from evermat.cli.stores import show_history
 
@@ -203,8 +203,8 @@ def vacuum(
 def verify(place: Place, json: Json = False) -> None:
     """Check every file of every version; exit with 1 if something is damaged.
 
-    All bytes are read, and compared with the digests that were written with them. Data
-    that others wrote into the store are damage as well.
+    All bytes are read, and compared with the digests written with them. Data that other
+    programs wrote into the store also count as damage.
     """
     from evermat.cli import OK, WRONG_INPUT
     from evermat.cli.output import Output
@@ -225,9 +225,9 @@ def restore(
     ],
     json: Json = False,
 ) -> None:
-    """Make an older version the newest again, and mend the log if it is damaged.
+    """Make an older version the newest again, and repair the log if it is damaged.
 
-    The version is repeated by a new one. Nothing is removed: the versions in between
+    The new version repeats the old one. Nothing is removed: the versions in between
     stay until they are vacuumed.
     """
     from evermat.cli.output import Output
@@ -240,9 +240,10 @@ def restore(
 
 @stores.command()
 def audit(place: Place, json: Json = False) -> None:
-    """Derive everything again beside a store, and compare; exit with 1 if it differs.
+    """Derive everything again and compare it with a store; exit with 1 if it differs.
 
-    Facts, explicit facts, counters and equal constants are compared. Nothing changes.
+    Facts, explicit facts, counters and equal constants are compared. Nothing is
+    changed.
     """
     from evermat.cli import OK, WRONG_INPUT
     from evermat.cli.output import Output

@@ -1,4 +1,4 @@
-"""`evermat update` and `evermat store`: what is kept from one command to the next."""
+"""`evermat update` and `evermat store`: states that are kept between commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedUpdate:
-    """An update that options of the command line name."""
+    """An update given by options of the command line."""
 
     insert: list[str]
     delete: list[str]
@@ -38,7 +38,7 @@ class NamedUpdate:
         return bool(facts or self.add_rules or self.remove_rules)
 
     def read(self, loaded: Loaded) -> UpdateFile:
-        """The update, with its facts read from their files."""
+        """Return the update, with its facts read from their files."""
         return UpdateFile(
             name="update",
             title="update",
@@ -63,7 +63,7 @@ def update_store(job: Job, named: NamedUpdate, output: Output) -> None:
 
 
 def show_history(place: str, output: Output) -> None:
-    """A table of the versions."""
+    """Print a table of the versions."""
     versions = _lake().history(place)
     output.document["versions"] = [
         {
@@ -90,7 +90,7 @@ def show_history(place: str, output: Output) -> None:
 
 
 def show_changes(place: str, since: int, until: int | None, output: Output) -> None:
-    """A table of the facts that were added and removed, their arguments as terms."""
+    """Print a table of the added and removed facts, with arguments as terms."""
     table = _lake().change_table(place, since=since, until=until)
     rows = table.to_pylist()
     printer = Printer({})
@@ -109,14 +109,14 @@ def show_changes(place: str, since: int, until: int | None, output: Output) -> N
 
 
 def vacuum_store(place: str, keep: int, hours: int, output: Output) -> None:
-    """Remove files, and say how many."""
+    """Remove files, and print how many."""
     removed = _lake().vacuum(place, keep=keep, hours=hours)
     output.document["removed"] = removed
     output.say(f"removed {counted(len(removed), 'file')}")
 
 
 def verify_store(place: str, output: Output) -> bool:
-    """A table of what was checked, and of what is damaged; whether nothing is."""
+    """Print what was checked and what is damaged; return whether nothing is."""
     found: Verification = _lake().verify(place)
     output.document |= asdict(found)
     output.table(
@@ -148,7 +148,7 @@ def verify_store(place: str, output: Output) -> bool:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in ascending order, those in a row as a range: 1-3, 7."""
+    """Format ascending numbers, with consecutive ones as ranges: 1-3, 7."""
     found: list[list[int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:
@@ -161,7 +161,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def audit_store(place: str, output: Output) -> bool:
-    """Say whether what is kept is what follows from rules and explicit facts."""
+    """Compare a store with a rematerialisation; return whether they are equal."""
     from evermat.api import KnowledgeBase
 
     found = KnowledgeBase.open(place).audit()
@@ -171,14 +171,14 @@ def audit_store(place: str, output: Output) -> bool:
 
 
 def restore_store(place: str, to: int, output: Output) -> None:
-    """Go back to a version, and say which number it has now."""
+    """Restore a version, and print its new number."""
     version = _lake().restore(place, to=to)
     output.document |= {"restored": to, "version": version}
     output.say(f"version {to} is restored as version {version} of {place}")
 
 
 def _lake() -> ModuleType:
-    """What reads stores; it needs a library that not everybody has."""
+    """Import the reader of stores, which needs an optional library."""
     from evermat import lake
 
     return lake

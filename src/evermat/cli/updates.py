@@ -47,7 +47,7 @@ _FOLDER_PARTS = "`insert/`, `delete/`, `replace/`, `rules+` and `rules-`"
 
 
 class UpdateFileError(EvermatError, ValueError):
-    """A file or folder that does not say what to update."""
+    """A file or folder that does not define an update."""
 
     code: ClassVar[str] = "EM554"
 
@@ -57,8 +57,8 @@ class UpdateFile:
     """An update that was read from files, as arguments of `KnowledgeBase.update`.
 
     Attributes:
-        name: what tables call it: the name of the file or folder.
-        title: the heading above what it changed.
+        name: its name in tables: that of the file or folder.
+        title: the heading of its changes.
     """
 
     name: str
@@ -75,7 +75,7 @@ def read_update(path: Path, reader: FactReader) -> UpdateFile:
     """Read a TOML file or a folder.
 
     Raises:
-        UpdateFileError: it is neither, or holds something unexpected.
+        UpdateFileError: it is neither, or has unexpected contents.
     """
     if path.is_dir():
         return _read_folder(path, reader)
@@ -168,7 +168,7 @@ def _rules(path: Path, rules: dict[str, object], verb: str) -> list[RuleInput]:
 
 
 def _named(update: Path, name: str) -> Path:
-    """A file that an update names, which is beside or below it, or allowed."""
+    """Return the path of a file named by an update: beside or below it, or allowed."""
     path = update.parent / name
     require_allowed(path, update.parent)
     return path
