@@ -1,9 +1,9 @@
-"""Who may do what: tokens with roles, and the hosts and origins of requests.
+"""Access control: tokens with roles, and the hosts and origins of requests.
 
-Without tokens, whoever reaches the server may do everything, so it listens on loopback
-only. A page of another site, open in a browser on the same machine, reaches it too:
-hence requests must name the host that is served, and an origin, if they have one, must
-be the same.
+Without tokens, anyone who can reach the server has all rights, so it listens on
+loopback only. A page of another site, open in a browser on the same machine, can reach
+it too: hence requests must name a host of the server, and if they have an origin, it
+must be the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Role(IntEnum):
-    """What a token allows; each role allows what those before it allow."""
+    """The rights of a token; each role includes those before it."""
 
     PUBLIC = 0
     READ = 1
@@ -51,21 +51,22 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what.
+    """The access rules of a server.
 
     Attributes:
-        roles: by the SHA-256 of a token, its name and role; None if none is needed.
-        hosts: names that the server is known by; none if any will do.
+        roles: the name and role of each token, by its SHA-256; None if no token is
+            required.
+        hosts: the names of the server; empty if any will do.
     """
 
     roles: Mapping[str, tuple[str, Role]] | None = None
     hosts: frozenset[str] = field(default_factory=frozenset)
 
     def role_of(self, authorization: str | None) -> Role:
-        """The role of a request.
+        """Return the role of a request.
 
         Raises:
-            UnknownTokenError: it has a token that is not known.
+            UnknownTokenError: it has an unknown token.
         """
         if self.roles is None:
             return Role.ADMIN
@@ -82,7 +83,7 @@ class Access:
         return known[1]
 
     def require(self, role: Role, needed: Role) -> None:
-        """Refuse a request whose role does not suffice."""
+        """Reject a request whose role is insufficient."""
         if role >= needed:
             return
         if role == Role.PUBLIC:
@@ -97,7 +98,7 @@ class Access:
         )
 
     def require_own_site(self, host: str | None, origin: str | None) -> None:
-        """Refuse what a page of another site has a browser send."""
+        """Reject requests that a page of another site sends from a browser."""
         name = _name_of(f"//{host or ''}")
         if self.hosts and name not in self.hosts:
             raise ForbiddenError(
@@ -120,12 +121,12 @@ def _name_of(address: str) -> str:
 
 
 def digest_of(token: str) -> str:
-    """What is known of a token: nobody can tell the token by it."""
+    """Return the digest of a token, from which it cannot be recovered."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether an address can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
@@ -135,16 +136,16 @@ def is_loopback(host: str) -> bool:
 
 
 def access_for(host: str, names: frozenset[str], tokens: Path | None) -> Access:
-    """Who may do what on a server.
+    """Return the access rules of a server.
 
     Args:
         host: the address that it listens on.
-        names: other names that it is known by.
+        names: other names of the server.
         tokens: a TOML file of tokens: `[[tokens]]` with `name`, `role`, and `token` or
             `sha256`.
 
     Raises:
-        ServerSetupError: the file is wrong, or everybody could change everything.
+        ServerSetupError: the file is invalid, or everyone would have all rights.
     """
     if tokens is None:
         if not is_loopback(host):
@@ -168,7 +169,7 @@ def _read_tokens(path: Path) -> dict[str, tuple[str, Role]]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ServerSetupError(f"`{path}` is not TOML: {error}") from error
     except ValidationError as error:
-        # Not what stands there: it might be half a token.
+        # Not the value itself, which might be part of a token.
         places = (".".join(map(str, each["loc"])) for each in error.errors())
         raise ServerSetupError(
             f"`{path}` does not hold tokens; look at {', '.join(places)}",

@@ -53,7 +53,7 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 _LOG = logging.getLogger("evermat.server")
 _AT_ONCE = 64
-"""Requests that are worked on at a time; others wait."""
+"""Requests that are processed at the same time; others wait."""
 
 _SAFE = {
     "Cache-Control": "no-store",
@@ -62,11 +62,11 @@ _SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers of every answer: nothing is stored, nothing comes from elsewhere."""
+"""Headers of every answer: no caching, and no content from other sites."""
 
 
 def follow(call: Call[Since, None]) -> Answer:
-    """Follow what changes, by server-sent events.
+    """Follow changes by server-sent events.
 
     One event for each version, with the facts that it added and removed. The feed
     begins after the version `since`, or after that of the header `Last-Event-ID`.
@@ -81,7 +81,7 @@ ALL = (*ENDPOINTS, FEED, *protocol.ENDPOINTS)
 
 
 def application(service: Service, access: Access) -> Starlette:
-    """The application that serves a knowledge base."""
+    """Return the application that serves a knowledge base."""
     return _Application(service, access).starlette
 
 
@@ -137,20 +137,20 @@ class _Application:
         return handle
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
-        patience = CostLimit(self._service.limits)
+        cost_limit = CostLimit(self._service.limits)
         try:
             role = self._role(endpoint, request)
             params = _parsed(endpoint.params, dict(request.query_params))
             call = Call(
                 service=self._service,
                 params=params,
-                body=await self._body(endpoint, request, patience),
-                patience=patience,
+                body=await self._body(endpoint, request, cost_limit),
+                cost_limit=cost_limit,
                 role=role,
                 accept=request.headers.get("accept"),
                 path=request.path_params,
             )
-            answer = await self._work(partial(endpoint.work, call), request, patience)
+            answer = await self._work(partial(endpoint.work, call), request, cost_limit)
         except EvermatError as error:
             return await self._failed(request, error)
         except ClientDisconnect:
@@ -172,7 +172,7 @@ class _Application:
         return role
 
     async def _body(
-        self, endpoint: Endpoint, request: Request, patience: CostLimit
+        self, endpoint: Endpoint, request: Request, cost_limit: CostLimit
     ) -> BaseModel | Body | None:
         if endpoint.body is None and not endpoint.files:
             return None
@@ -184,7 +184,7 @@ class _Application:
                 f"a body of type `{kind}` is not read here",
                 help=f"send {', '.join(known)}",
             )
-        data = await self._bytes(request, patience)
+        data = await self._bytes(request, cost_limit)
         if kind != JSON or endpoint.body is None:
             return Body(data, kind)
         model, threads = endpoint.body, self._threads
@@ -192,13 +192,13 @@ class _Application:
             partial(_parsed, model, data), limiter=threads
         )
 
-    async def _bytes(self, request: Request, patience: CostLimit) -> bytes:
+    async def _bytes(self, request: Request, cost_limit: CostLimit) -> bytes:
         most = self._service.limits.body_bytes
         announced = request.headers.get("content-length", "0")
         if announced.isdigit() and int(announced) > most:
             raise _too_large(most)
         parts, size = [], 0
-        with anyio.move_on_after(patience.seconds_left) as scope:
+        with anyio.move_on_after(cost_limit.seconds_left) as scope:
             async for part in request.stream():
                 size += len(part)
                 if size > most:
@@ -209,16 +209,16 @@ class _Application:
         return b"".join(parts)
 
     async def _work(
-        self, work: Callable[[], Answer], request: Request, patience: CostLimit
+        self, work: Callable[[], Answer], request: Request, cost_limit: CostLimit
     ) -> Answer:
-        """Do work in a thread; it is told when the client goes away."""
+        """Do work in a thread, which is notified when the client disconnects."""
         outcome: Answer | Exception
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
                 while (await request.receive())["type"] != "http.disconnect":
                     pass
-                patience.gone.set()
+                cost_limit.gone.set()
 
             group.start_soon(watch)
             try:
@@ -266,7 +266,7 @@ class _Application:
         return Response(answer.content, status, headers, media_type=JSON)
 
     async def _refused(self, request: Request, error: Exception) -> Response:
-        """What Starlette refuses: paths and methods that are not there."""
+        """Return Starlette's errors, for paths and methods that do not exist."""
         assert isinstance(error, HTTPException)  # noqa: S101  registered for these
         path = request.url.path
         what = f"there is no `{request.method} {path}`"
@@ -276,7 +276,7 @@ class _Application:
         return Response(answer.content, error.status_code, headers, media_type=JSON)
 
     async def _unforeseen(self, request: Request, error: Exception) -> Response:
-        """Log what nobody foresaw; the client learns that it happened."""
+        """Log an unexpected error; the client is told that it happened."""
         _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
         document = {
             "error": {
@@ -290,7 +290,7 @@ class _Application:
 
 
 def _parsed(model: type[Checked], given: bytes | dict[str, str]) -> Checked:
-    """Parameters or a body, checked."""
+    """Validate parameters or a body."""
     try:
         if isinstance(given, bytes):
             return model.model_validate_json(given)

@@ -1,6 +1,6 @@
-"""What can be asked of a server: paths, parameters, bodies, and the work.
+"""The endpoints of a server: paths, parameters, bodies, and the work.
 
-The work runs in a thread of its own. Endpoints that change something need the role
+The work runs in a separate thread. Endpoints that change something need the role
 `write` or `admin`; all others but the health check need `read`.
 """
 
@@ -40,16 +40,16 @@ Params = TypeVar("Params", bound=BaseModel)
 Given = TypeVar("Given")
 
 _SHOWN = 100
-"""Facts of each predicate that a change shows, unless it is asked for others."""
+"""Facts per predicate that a change shows by default."""
 _MOST_SHOWN = 10_000
 _TERMS = 'Write every value as a term of the language, as in `"a"` or `<http://e/a>`.'
 _EXPLAINED = 20_000_000
-"""Rule instances that the search for an explanation looks at."""
+"""Limit of rule instances in the search for an explanation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Params, Given]):
-    """A request that is well-formed and allowed.
+    """A valid and authorised request.
 
     Attributes:
         accept: the `Accept` header.
@@ -60,7 +60,7 @@ class Call(Generic[Params, Given]):
     service: Service
     params: Params
     body: Given
-    patience: CostLimit
+    cost_limit: CostLimit
     role: Role
     accept: str | None = None
     path: Mapping[str, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Call(Generic[Params, Given]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is answered."""
+    """An answer to a request."""
 
     content: bytes
     media_type: str = JSON
@@ -78,13 +78,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Something that can be asked for.
+    """An endpoint.
 
     Attributes:
         params: the parameters of the address.
         body: the JSON body, if there may be one.
-        files: the types of bodies that are taken as they are.
-        offers: the types of answers, the usual one first.
+        files: the types of bodies that are passed on unparsed.
+        offers: the types of answers, the default one first.
     """
 
     method: str
@@ -98,18 +98,18 @@ class Endpoint:
 
     @property
     def summary(self) -> str:
-        """The first line of what the docstring says."""
+        """The first line of the docstring."""
         return (self.work.__doc__ or "").partition("\n")[0].rstrip(".")
 
     @property
     def description(self) -> str:
-        """What the docstring says after that."""
+        """The rest of the docstring."""
         rest = (self.work.__doc__ or "").partition("\n")[2]
         return " ".join(rest.split())
 
 
 def as_json(document: object, **headers: str) -> Answer:
-    """A document as an answer."""
+    """Return a document as an answer."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False)
     return Answer(text.encode("utf-8", "replace"), headers=headers)
 
@@ -118,7 +118,7 @@ def as_json(document: object, **headers: str) -> Answer:
 
 
 class Model(BaseModel):
-    """Refuses what it does not know."""
+    """A model that rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -128,7 +128,7 @@ class Nothing(Model):
 
 
 class Page(Model):
-    """A part of the rows of an answer."""
+    """A range of the rows of an answer."""
 
     limit: int = Field(1000, ge=0, le=1_000_000, description="At most so many rows.")
     offset: int = Field(0, ge=0, le=1 << 40, description="Leave out so many rows.")
@@ -139,13 +139,13 @@ class Page(Model):
 
 
 class Profiled(Model):
-    """Whether rules are measured."""
+    """Whether to profile rules."""
 
     profile: bool = Field(default=False, description="Measure what each rule costs.")
 
 
 class Limited(Model):
-    """At most so many."""
+    """The largest number of results."""
 
     limit: int = Field(20, ge=0, le=1000, description="At most so many.")
 
@@ -160,7 +160,7 @@ class FactsPage(Page):
 
 
 class Shown(Model):
-    """How much of a change is shown."""
+    """The part of a change to show."""
 
     show: int = Field(
         _SHOWN, ge=0, le=_MOST_SHOWN, description="Facts to show per predicate."
@@ -169,7 +169,7 @@ class Shown(Model):
 
 
 class FactsChange(Shown):
-    """Facts of a predicate that are to be changed."""
+    """A predicate whose facts are to be changed."""
 
     predicate: str = Field(description="The predicate.", min_length=1)
     header: bool | None = Field(
@@ -188,7 +188,7 @@ class RowsBody(Model):
 
 
 class QueryParams(Page):
-    """A query in the address; its parameters can be given in a body only."""
+    """A query in the address; only bodies can have its parameters."""
 
     query: str = Field(
         description="A conjunction of atoms.", examples=["reach(?x, ?y)"]
@@ -203,13 +203,13 @@ class QueryBody(Page):
 
 
 class UpdateParams(Shown):
-    """How an update is made."""
+    """Options of an update."""
 
     dry_run: bool = Field(default=False, description="Only tell what would change.")
 
 
 class UpdateBody(Model):
-    """Changes of facts and rules that happen together, or not at all."""
+    """Changes of facts and rules in one transaction."""
 
     insert: dict[str, Rows] = Field(default_factory=dict)
     delete: dict[str, Rows] = Field(default_factory=dict)
@@ -235,7 +235,7 @@ class ExplainParams(Model):
 
 
 class Since(Model):
-    """Versions after one that is known."""
+    """A known version; later ones are requested."""
 
     since: int | None = Field(None, ge=0, description="What came after this version.")
     predicate: str | None = Field(None, description="Only what concerns it.")
@@ -245,12 +245,12 @@ class Since(Model):
 
 
 def info(call: Call[Nothing, None]) -> Answer:
-    """What is served.
+    """Describe what is served.
 
     Version, sizes, limits, and whether there is a state that keeps every version.
     """
     service = call.service
-    with service.reading() as view, call.patience.turn(view.kb):
+    with service.reading() as view, call.cost_limit.turn(view.kb):
         stats = view.kb.stats()
     return as_json(
         {
@@ -270,8 +270,8 @@ def info(call: Call[Nothing, None]) -> Answer:
 
 
 def predicates(call: Call[Nothing, None]) -> Answer:
-    """The predicates, with their columns and sizes."""
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    """List the predicates, with their columns and sizes."""
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         sizes = view.kb.stats()["predicates"]
         derived = {rule.head.predicate for rule in view.kb.rules}
         found = [
@@ -289,9 +289,9 @@ def predicates(call: Call[Nothing, None]) -> Answer:
 
 
 def facts(call: Call[FactsPage, None]) -> Answer:
-    """The facts of a predicate."""
+    """Read the facts of a predicate."""
     params = call.params
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = view.kb.facts(params.predicate, params.sort)
         return _page(call, found, params, view.version)
 
@@ -308,7 +308,7 @@ def query(call: Call[QueryParams, None]) -> Answer:
 def query_with_body(call: Call[Nothing, QueryBody]) -> Answer:
     """Answer a query with parameters.
 
-    The values of `parameters` stand for `$name` in the query.
+    The values of `parameters` replace `$name` in the query.
     """
     values = call.body.parameters
     known = {name: formats.python_value(value) for name, value in values.items()}
@@ -321,13 +321,13 @@ def _answered(
     reserved = {"text", "raw", "limit", "self"} & values.keys()
     if reserved:
         raise BadRequestError(f"a parameter cannot be called `{min(reserved)}`")
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = view.kb.query(asked.query, **values)
         return _page(call, found, asked, view.version)
 
 
 def _page(call: Call[Any, Any], found: Result, page: Page, version: int) -> Answer:
-    """A part of some rows, in the format that is asked for."""
+    """Return a range of some rows, in the requested format."""
     offered = (JSON, CSV, ARROW)
     media_type = formats.chosen_type(call.accept, offered)
     most = call.service.limits.rows
@@ -359,7 +359,7 @@ def _page(call: Call[Any, Any], found: Result, page: Page, version: int) -> Answ
 
 
 def explain(call: Call[ExplainParams, None]) -> Answer:
-    """Why a fact holds, or why it does not.
+    """Explain why a fact holds, or why it does not.
 
     A proof of least height. For a fact that does not hold, how far each rule gets that
     could derive it. As JSON, text, a drawing (SVG), or a graph for Graphviz.
@@ -368,7 +368,7 @@ def explain(call: Call[ExplainParams, None]) -> Answer:
 
     params = call.params
     media_type = formats.chosen_type(call.accept, _EXPLANATIONS)
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = view.kb.explain(
             params.fact, derivations=params.derivations, limit=_EXPLAINED
         )
@@ -388,11 +388,11 @@ _EXPLANATIONS = (JSON, "text/plain", "image/svg+xml", "text/vnd.graphviz")
 
 
 def rules(call: Call[Profiled, None]) -> Answer:
-    """The rules, by stratum, and how each is run.
+    """List the rules, by stratum, and their plans.
 
-    With `profile`, each is applied once, and the answer says what it costs.
+    With `profile`, each is applied once, and the answer has its cost.
     """
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = graph_of(view.kb)
         plan = view.kb.explain_plan()
         if call.params.profile:
@@ -416,8 +416,8 @@ def _costs(found: RuleProfile | None) -> dict[str, object] | None:
 
 
 def graph(call: Call[Nothing, None]) -> Answer:
-    """Which predicate depends on which, and the strata they are in."""
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    """Return the dependencies between predicates, and their strata."""
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = graph_of(view.kb)
     return as_json(
         {"version": view.version, "nodes": found.nodes, "edges": found.edges}
@@ -425,11 +425,11 @@ def graph(call: Call[Nothing, None]) -> Answer:
 
 
 def contradictions(call: Call[Limited, None]) -> Answer:
-    """What facts and rules contradict each other in.
+    """List the contradictions between facts and rules.
 
     Each with the rule for `false` that derives it and a proof.
     """
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         count = view.kb.stats()["contradictions"]
         found = [
             {"text": str(each), "proof": each.explain().to_dict()}
@@ -444,9 +444,9 @@ def contradictions(call: Call[Limited, None]) -> Answer:
 def update(call: Call[UpdateParams, UpdateBody]) -> Answer:
     """Change facts and rules in one transaction.
 
-    It happens as a whole or not at all. With `dry_run`, the answer says what would
-    change, exactly, and nothing does. With `version`, it is refused if somebody else
-    has changed something since that version.
+    It is applied as a whole or not at all. With `dry_run`, the answer has the exact
+    changes, and nothing is changed. With `version`, the update is rejected if another
+    one was made since that version.
     """
     body, params = call.body, call.params
     given: dict[str, object] = {
@@ -458,7 +458,7 @@ def update(call: Call[UpdateParams, UpdateBody]) -> Answer:
         given["algorithm"] = body.algorithm
 
     def arguments(kb: KnowledgeBase) -> dict[str, object]:
-        """The arguments of `kb.update`; rules may use the prefixes that are known."""
+        """Return the arguments of `kb.update`; rules may use the known prefixes."""
         texts = {"add_rules": body.add_rules, "remove_rules": body.remove_rules}
         read = {
             name: parse_program(text, prefixes=kb.prefixes)
@@ -470,7 +470,7 @@ def update(call: Call[UpdateParams, UpdateBody]) -> Answer:
     if params.dry_run:
         return _planned(call, arguments)
     made = call.service.update(
-        arguments, call.patience, title=body.title, expected=body.version
+        arguments, call.cost_limit, title=body.title, expected=body.version
     )
     return as_told(call.service, made, params)
 
@@ -483,12 +483,12 @@ def _planned(
         asked: Any = arguments(kb)
         return _change_document(kb.plan(**asked), call.params)
 
-    document = call.service.plan(work, call.patience)
+    document = call.service.plan(work, call.cost_limit)
     return as_json({"version": call.service.replicas.version, **document})
 
 
 def as_told(service: Service, made: Updated, shown: Shown) -> Answer:
-    """The changes of an update, of which SPARQL may have made several."""
+    """Return the changes of an update; SPARQL may have made several."""
     for change in made.changes:
         came, left = change.total
         service.metrics.changed.labels("+").inc(came)
@@ -538,15 +538,15 @@ def insert_facts(call: Call[FactsChange, RowsBody | Body]) -> Answer:
 def delete_facts(call: Call[FactsChange, RowsBody | Body]) -> Answer:
     """Delete facts of a predicate.
 
-    The body is like that of an insertion. What still follows from rules stays.
+    The body is like that of an insertion. Facts that rules still derive stay.
     """
     return _change_facts(call, "delete")
 
 
 def replace_facts(call: Call[FactsChange, RowsBody | Body]) -> Answer:
-    """Make the rows of the body all that is inserted of a predicate.
+    """Make the rows of the body the only explicit facts of a predicate.
 
-    Tonight's dump of a table, for instance. The answer says what is different.
+    The latest dump of a table, for instance. The answer has the differences.
     """
     return _change_facts(call, "replace")
 
@@ -567,7 +567,7 @@ def _change_facts(call: Call[FactsChange, RowsBody | Body], kind: str) -> Answer
         return _planned(call, arguments)
     verb = {"insert": "Insert", "delete": "Delete", "replace": "Replace"}[kind]
     made = call.service.update(
-        arguments, call.patience, title=f"{verb} {name}", expected=params.version
+        arguments, call.cost_limit, title=f"{verb} {name}", expected=params.version
     )
     return as_told(call.service, made, params)
 
@@ -577,7 +577,7 @@ def undo(call: Call[UpdateParams, None]) -> Answer:
     service = call.service
     if call.params.dry_run:
         return _planned(call, service.history.undo)
-    made = service.update(service.history.undo, call.patience, title="Undo")
+    made = service.update(service.history.undo, call.cost_limit, title="Undo")
     return as_told(service, made, call.params)
 
 
@@ -585,7 +585,7 @@ def undo(call: Call[UpdateParams, None]) -> Answer:
 
 
 def versions(call: Call[Nothing, None]) -> Answer:
-    """The versions that are known, the latest first."""
+    """List the known versions, the latest first."""
     found = [_version_document(each) for each in call.service.history.versions()]
     return as_json({"version": call.service.history.latest, "versions": found})
 
@@ -605,7 +605,7 @@ def _version_document(version: Version) -> dict[str, object]:
 
 
 def differences(call: Call[UpdateParams, None]) -> Answer:
-    """What a version changed."""
+    """Return the changes of a version."""
     number = call.path["number"]
     history = call.service.history
     if not 0 < number <= history.latest:
@@ -622,7 +622,7 @@ def differences(call: Call[UpdateParams, None]) -> Answer:
 def difference_document(
     difference: Difference, shown: Shown | None = None, predicate: str | None = None
 ) -> dict[str, object]:
-    """What a version changed, as data; of one predicate, or of all."""
+    """Return the changes of a version as data, for one predicate or all."""
     show = None if shown is None else shown.show
     terms = shown is not None and shown.terms
     added, removed = (
@@ -643,7 +643,7 @@ def difference_document(
 
 
 def restore(call: Call[UpdateParams, None]) -> Answer:
-    """Go back to a version; this makes a new one."""
+    """Restore a version; this makes a new one."""
     service, number = call.service, call.path["number"]
 
     def arguments(kb: KnowledgeBase) -> Mapping[str, object]:
@@ -652,7 +652,7 @@ def restore(call: Call[UpdateParams, None]) -> Answer:
     if call.params.dry_run:
         return _planned(call, arguments)
     title = f"Back to version {number}"
-    made = service.update(arguments, call.patience, title=title, restored=number)
+    made = service.update(arguments, call.cost_limit, title=title, restored=number)
     return as_told(service, made, call.params)
 
 
@@ -660,7 +660,7 @@ def restore(call: Call[UpdateParams, None]) -> Answer:
 
 
 def health(call: Call[Nothing, None]) -> Answer:
-    """Whether the server answers, and whether it accepts updates."""
+    """Report whether the server answers, and whether it accepts updates."""
     service = call.service
     document = {
         "status": "ok" if service.replicas.is_writable else "read only",
@@ -670,10 +670,10 @@ def health(call: Call[Nothing, None]) -> Answer:
 
 
 def metrics(call: Call[Nothing, None]) -> Answer:
-    """Counts and durations for Prometheus."""
+    """Return counts and durations for Prometheus."""
     service = call.service
     try:
-        with service.reading() as view, call.patience.turn(view.kb):
+        with service.reading() as view, call.cost_limit.turn(view.kb):
             stats = view.kb.stats()["predicates"]
     except BusyError:
         stats = {}

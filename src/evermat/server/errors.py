@@ -1,4 +1,4 @@
-"""What is wrong with a request, as an answer: a status, a code and advice."""
+"""Errors of requests, as answers: a status, a code and advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ServerError(EvermatError):
     """A request that cannot be answered.
 
     Attributes:
-        status: the status of the answer.
+        status: the HTTP status of the answer.
     """
 
     code: ClassVar[str] = "EM950"
@@ -21,13 +21,13 @@ class ServerError(EvermatError):
 
 
 class BadRequestError(ServerError):
-    """A request whose parameters or body do not have the form that is expected."""
+    """A request whose parameters or body do not have the expected form."""
 
     code: ClassVar[str] = "EM951"
 
 
 class UnknownTokenError(ServerError):
-    """A request without a token, or with one that the server does not know."""
+    """A request without a token, or with an unknown one."""
 
     code: ClassVar[str] = "EM952"
     status: ClassVar[int] = 401
@@ -73,19 +73,19 @@ class BodyContentError(ServerError):
         super().__init__(message, reason=error.reason, help=error.help)
 
     def render(self) -> str:
-        """The text of the error that reading the body has met."""
+        """Return the text of the error raised while reading the body."""
         return self.text
 
 
 class NotAcceptableError(ServerError):
-    """An answer that was asked for in a format that the server does not write."""
+    """An answer requested in a format that the server does not write."""
 
     code: ClassVar[str] = "EM957"
     status: ClassVar[int] = 406
 
 
 class BusyError(ServerError):
-    """A request that waited for its turn for as long as it was allowed to."""
+    """A request whose time limit passed while it waited for its turn."""
 
     code: ClassVar[str] = "EM958"
     status: ClassVar[int] = 503
@@ -99,27 +99,27 @@ class VersionConflictError(ServerError):
 
 
 class ForgottenVersionError(ServerError):
-    """A version whose changes the server no longer knows."""
+    """A version whose changes the server no longer has."""
 
     code: ClassVar[str] = "EM960"
     status: ClassVar[int] = 410
 
 
 class ClientGoneError(ServerError):
-    """The client has closed the connection, so nobody needs the answer."""
+    """The client has closed the connection, so the answer is not needed."""
 
     code: ClassVar[str] = "EM963"
     status: ClassVar[int] = 499
 
 
 class ServerSetupError(EvermatError):
-    """A server that cannot be started like this."""
+    """A server that cannot be started with these settings."""
 
     code: ClassVar[str] = "EM961"
 
 
 def status_of(error: EvermatError) -> int:
-    """The status of the answer that tells of an error."""
+    """Return the HTTP status of the answer for an error."""
     match error:
         case ServerError():
             return error.status
@@ -131,7 +131,7 @@ def status_of(error: EvermatError) -> int:
 
 
 def document_of(error: EvermatError) -> dict[str, object]:
-    """An error as data."""
+    """Return an error as data."""
     document: dict[str, object] = {**_document(error), "text": str(error)}
     if isinstance(error, ProgramError):
         document["problems"] = [_document(each) for each in error.problems]

@@ -1,7 +1,7 @@
-"""What changes, as it happens: server-sent events, one for each version.
+"""A feed of changes: server-sent events, one for each version.
 
-A client that was away goes on where it was: it names the last version that it knows, in
-the header `Last-Event-ID`, as browsers do by themselves, or as `since`.
+A client that was disconnected continues where it was: it names the last version that it
+knows, in the header `Last-Event-ID`, as browsers do automatically, or as `since`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 MOST_READERS = 500
 _QUIET = 15.0
-"""Seconds after which a comment says that the connection still stands."""
+"""Seconds after which a comment is sent to keep the connection open."""
 
 
 class Feed:
-    """Sends changes to all who want to know of them."""
+    """Sends changes to all clients that follow them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._readers = 0
 
     def open(self, since: int | None, predicate: str | None) -> AsyncIterator[bytes]:
-        """The events after a version; those to come, if none is named.
+        """Return the events after a version, by default the current one.
 
         Raises:
-            EvermatError: there is no such version, or it is too long ago; there is no
-                such predicate; too many follow already.
+            EvermatError: there is no such version, or it is too old; there is no such
+                predicate; or there are too many followers.
         """
         service = self._service
         if self._readers >= MOST_READERS:
@@ -85,7 +85,7 @@ class Feed:
 
 
 def _event(difference: Difference, predicate: str | None) -> bytes:
-    """A change as an event; without a body where it does not concern a predicate."""
+    """Return a change as an event, which is empty for other predicates."""
     document = difference_document(difference, predicate=predicate)
     is_of_interest = predicate is None or document["added"] or document["removed"]
     data = json.dumps(document, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""JSON, CSV, Arrow and RDF: how facts come in and go out.
+"""JSON, CSV, Arrow and RDF as formats of facts in requests and answers.
 
-In JSON, strings, whole numbers, floating-point numbers and truth values are themselves.
-All other constants are objects:
+In JSON, strings, whole numbers, floating-point numbers and Booleans represent
+themselves. All other constants are objects:
 
 | constant        | in JSON                                          |
 | --------------- | ------------------------------------------------ |
@@ -71,7 +71,7 @@ class Iri(_Object):
     iri: str = Field(min_length=1)
 
     def constant(self) -> Constant:
-        """The constant."""
+        """Return the constant."""
         return constant(IRI(self.iri))
 
 
@@ -81,7 +81,7 @@ class Blank(_Object):
     blank: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")
 
     def constant(self) -> Constant:
-        """The constant."""
+        """Return the constant."""
         return constant(BlankNode(self.blank))
 
 
@@ -93,7 +93,7 @@ class Literal(_Object):
     language: str | None = Field(default=None, pattern=r"^[A-Za-z]+(-[A-Za-z0-9]+)*$")
 
     def constant(self) -> Constant:
-        """The constant."""
+        """Return the constant."""
         if self.language is not None:
             if self.datatype is not None:
                 raise BadRequestError("a literal has a datatype or a language")
@@ -112,7 +112,7 @@ Rows = Annotated[
 
 
 def python_rows(rows: Sequence[Any]) -> list[Any]:
-    """Rows of a request as the knowledge base takes them."""
+    """Convert rows of a request to Python values."""
     return [
         {name: python_value(cell) for name, cell in row.items()}
         if isinstance(row, dict)
@@ -122,12 +122,12 @@ def python_rows(rows: Sequence[Any]) -> list[Any]:
 
 
 def python_value(cell: Any) -> Any:  # noqa: ANN401  any value of JSON
-    """A value of a request as the knowledge base takes it."""
+    """Convert a value of a request to a Python value."""
     return cell.constant() if isinstance(cell, Iri | Blank | Literal) else cell
 
 
 def json_value(value: Value | None) -> object:
-    """A constant as a value of JSON; None is what SPARQL leaves unbound."""
+    """Convert a constant to a JSON value; None is an unbound variable of SPARQL."""
     match value:
         case datetime.date() | datetime.time():
             datatype, _, lexical = constant(value).text.partition("\0")
@@ -151,7 +151,7 @@ def json_value(value: Value | None) -> object:
 def json_rows(
     rows: Iterable[Sequence[Value | None]], *, terms: bool = False
 ) -> list[list[object]]:
-    """Rows as JSON has them; or with every value as a term of the language."""
+    """Convert rows to JSON values, or every value to a term of the language."""
     if terms:
         return [
             [None if value is None else str(constant(value)) for value in row]
@@ -164,10 +164,10 @@ def json_rows(
 
 
 def chosen_type(accept: str | None, offered: Sequence[str]) -> str:
-    """The type that an `Accept` header likes best, of those that are offered.
+    """Return the offered type that an `Accept` header prefers.
 
     Raises:
-        NotAcceptableError: it likes none of them.
+        NotAcceptableError: it accepts none of them.
     """
     best, best_quality = "", 0.0
     for offer in offered:
@@ -183,7 +183,7 @@ def chosen_type(accept: str | None, offered: Sequence[str]) -> str:
 
 
 def _quality(accept: str, offer: str) -> float:
-    """How much an offer is liked; the most precise entry decides."""
+    """Return the quality of an offer; the most specific entry decides."""
     found = (-1, 0.0)
     for entry in accept.split(","):
         name, *options = (part.strip() for part in entry.split(";"))
@@ -216,12 +216,12 @@ SUFFIXES = {
     "application/trig": ".trig",
     "application/rdf+xml": ".rdf",
 }
-"""Types of bodies with facts, and the suffixes that files of them have."""
+"""Types of bodies with facts, and the suffixes of their files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The bytes that a request has sent, and what they are."""
+    """The bytes of a request's body, and their type."""
 
     data: bytes
     media_type: str
@@ -229,15 +229,15 @@ class Body:
     def rows(
         self, name: str, known: Predicate | None, *, header: bool | None
     ) -> pa.Table:
-        """The facts that the body holds.
+        """Parse the facts of the body.
 
         Args:
-            name: the predicate that they are of.
-            known: what is known of it.
+            name: their predicate.
+            known: its declaration.
             header: whether a text begins with names of columns.
 
         Raises:
-            MediaTypeError: there are no facts in bodies of this type.
+            MediaTypeError: bodies of this type do not contain facts.
         """
         suffix = SUFFIXES.get(self.media_type)
         if suffix is None:
@@ -251,13 +251,13 @@ class Body:
             try:
                 return read_fact_file(path, known, header=header, name=name)
             except EvermatError as error:
-                # Where the body was for a moment is nobody's business.
+                # The path of the temporary file is not for clients.
                 text = str(error).replace(f"{folder}{os.sep}", "")
                 raise BodyContentError(error, text) from None
 
 
 def csv_bytes(result: Result) -> bytes:
-    """Rows as CSV, with the names of columns."""
+    """Return rows as CSV, with the names of columns."""
     table = result.to_arrow()
     if not result.columns:
         return b"answer\n" + (b"yes\n" if len(result) else b"no\n")
@@ -270,12 +270,12 @@ def csv_bytes(result: Result) -> bytes:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column in a type that CSV can be written from."""
+    """Return a column in a type that can be written as CSV."""
     return column.cast(pa.string()) if pa.types.is_null(column.type) else column
 
 
 def arrow_bytes(result: Result) -> bytes:
-    """Rows as a stream of Arrow."""
+    """Return rows as an Arrow stream."""
     table = result.to_arrow()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -284,7 +284,7 @@ def arrow_bytes(result: Result) -> bytes:
 
 
 def rdf_bytes(result: Result, suffix: str) -> bytes:
-    """Triples in a syntax of RDF."""
+    """Return triples in an RDF syntax."""
     with TemporaryDirectory(prefix="evermat-answer-") as folder:
         path = Path(folder, f"answer{suffix}")
         result.write(path)
@@ -292,6 +292,6 @@ def rdf_bytes(result: Result, suffix: str) -> bytes:
 
 
 def in_pages(data: bytes, size: int = 1 << 16) -> Iterator[bytes]:
-    """Bytes in pieces that are sent one after the other."""
+    """Yield bytes in pieces to be sent one after the other."""
     for start in range(0, len(data), size):
         yield data[start : start + size]

@@ -1,4 +1,4 @@
-"""Which predicate depends on which, for people to look at."""
+"""The dependency graph of predicates, for display."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Graph:
     """The rules of a knowledge base as a graph of predicates.
 
     Attributes:
-        nodes: predicates with the level that they are on: 0 without rules, and
-            otherwise above all that they depend on and that does not depend on them.
+        nodes: predicates with their level: 0 without rules, and otherwise above
+            everything they depend on that does not depend on them.
         edges: from a predicate in a body to that of the head.
         rules: the rules, with the level of their head.
     """
@@ -31,7 +31,7 @@ class Graph:
 
 
 def graph_of(kb: KnowledgeBase) -> Graph:
-    """The graph of a knowledge base."""
+    """Return the graph of a knowledge base."""
     names = list(kb.predicates)
     number = {name: at for at, name in enumerate(names)}
     pairs = {
@@ -79,7 +79,7 @@ def _rule(rule: Rule, printer: Printer, level: int) -> dict[str, object]:
 def _levels(
     needs: list[list[int]], component: list[int], derived: set[str], names: list[str]
 ) -> list[int]:
-    """The level of each predicate; components come before those that need them."""
+    """Return the level of each predicate; components precede those that need them."""
     levels: dict[int, int] = {}
     members: dict[int, list[int]] = {}
     for at, its in enumerate(component):

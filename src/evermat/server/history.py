@@ -1,7 +1,7 @@
-"""The versions of the facts: what each changed, and how to go back to one.
+"""The versions of the facts: what each changed, and how to restore one.
 
-The latest versions are kept in memory, as the changes that made them. Where the
-knowledge base has a state, older ones are read from there.
+The latest versions are kept in memory, as the changes that made them. If the knowledge
+base has a state, older ones are read from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_VERSIONS = 1000
 MOST_FACTS = 1_000_000
-"""Changes that are kept in memory: so many, with so many facts altogether."""
+"""Limit of the changes kept in memory: their number, and the facts in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Version:
     Attributes:
         number: counts up from the first.
         time: when it was made.
-        title: what the update was called.
-        sizes: how many facts of each predicate it added and removed.
-        rules: how many rules it added and removed.
-        restored: the version that it went back to, if it did.
+        title: the title of the update.
+        sizes: the numbers of facts of each predicate that it added and removed.
+        rules: the numbers of rules that it added and removed.
+        restored: the version that it restored, if it did.
     """
 
     number: int
@@ -54,11 +54,11 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a version changed.
+    """The changes of a version.
 
     Attributes:
         added, removed: facts by predicate.
-        added_rules, removed_rules: rules as texts.
+        added_rules, removed_rules: rules as strings.
     """
 
     number: int
@@ -76,11 +76,11 @@ class _Kept:
 
 
 class History:
-    """The versions of a knowledge base since it is served, and those of its state.
+    """The versions of a knowledge base since the server was started, and of its state.
 
     Args:
-        place: where the state is; None if there is none.
-        first: the version at which serving began.
+        place: the place of the state; None if there is none.
+        first: the version when the server was started.
     """
 
     def __init__(self, place: str | None, first: int) -> None:
@@ -92,7 +92,7 @@ class History:
 
     @property
     def oldest(self) -> int:
-        """The oldest version that what came later can be told of, from memory."""
+        """The oldest version whose later changes are in memory."""
         with self._lock:
             return self._oldest()
 
@@ -107,7 +107,7 @@ class History:
     def note(
         self, kb: KnowledgeBase, step: Step, title: str, restored: int | None = None
     ) -> int:
-        """Take note of an update, and say which version it has made.
+        """Record an update; return its version.
 
         An update that changes neither facts nor rules makes none.
         """
@@ -137,7 +137,7 @@ class History:
         return number
 
     def versions(self) -> list[Version]:
-        """All versions that are known, the latest first."""
+        """Return all known versions, the latest first."""
         with self._lock:
             found = [each.version for each in reversed(self._kept)]
         if self._place is None:
@@ -159,11 +159,11 @@ class History:
         return sorted([*found, *stored], key=lambda each: each.number, reverse=True)
 
     def since(self, number: int, until: int | None = None) -> Iterator[Difference]:
-        """What changed after a version, one version after the other.
+        """Yield the changes after a version, one version after the other.
 
         Raises:
             NotThereError: there is no such version yet.
-            ForgottenVersionError: it is too long ago.
+            ForgottenVersionError: it is too old.
         """
         latest = self.latest
         if not 0 <= number <= latest:
@@ -198,10 +198,10 @@ class History:
     # ------------------------------------------------------------------ restoring
 
     def undo(self, kb: KnowledgeBase) -> Mapping[str, object]:
-        """What to ask of `kb.update` to undo the last update since serving began.
+        """Return the arguments of `kb.update` that undo the last update.
 
         Raises:
-            NotThereError: there is none.
+            NotThereError: there was no update since the server was started.
         """
         with self._lock:
             last = [each.step for each in list(self._kept)[-1:]]
@@ -210,11 +210,11 @@ class History:
         return _undoing(kb, last)
 
     def restore(self, kb: KnowledgeBase, number: int) -> Mapping[str, object]:
-        """What to ask of `kb.update` to go back to a version.
+        """Return the arguments of `kb.update` that restore a version.
 
         Raises:
             NotThereError: there is no such version.
-            ForgottenVersionError: it is too long ago.
+            ForgottenVersionError: it is too old.
         """
         if not 0 <= number <= self.latest:
             raise NotThereError(
@@ -260,7 +260,7 @@ def _difference(number: int, step: Step) -> Difference:
 
 
 def _undoing(kb: KnowledgeBase, steps: list[Step]) -> dict[str, object]:
-    """What undoes some changes, of which the last is undone first."""
+    """Return the changes that undo some steps, the last one first."""
     rows: defaultdict[str, dict[tuple[Constant, ...], bool]] = defaultdict(dict)
     rules = kb.rules
     for step in reversed(steps):
@@ -291,7 +291,7 @@ def _chosen(
 
 
 def _as_it_was(kb: KnowledgeBase, old: KnowledgeBase) -> dict[str, object]:
-    """What makes a knowledge base like another."""
+    """Return the changes that make a knowledge base equal to another one."""
     known = kb.predicates
     replace: dict[str, object] = {
         name: old.facts(name, "explicit") if name in old.predicates else []

@@ -1,4 +1,4 @@
-"""What a request may use: time, rows, memory, and bytes of its body."""
+"""Limits of requests: time, rows, memory, and bytes of the body."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What every request may use.
+    """The limits of every request.
 
     Attributes:
         seconds: from the arrival of a request to its answer.
         rows: of an answer, and of pages of facts.
-        memory_bytes: by how much the process may grow while a query is answered.
-        instances: matches that a query may look at.
+        memory_bytes: by how much the process may grow during a query.
+        instances: matches that a query may have.
         body_bytes: of a body.
     """
 
@@ -37,7 +37,7 @@ class Limits:
 
 
 class CostLimit:
-    """The time that a request has left, and whether anybody still waits for it.
+    """The remaining time of a request, and whether its client is still connected.
 
     Attributes:
         gone: is set when the client has closed the connection.
@@ -50,12 +50,12 @@ class CostLimit:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the request has used up its time."""
+        """Seconds until the time limit of the request."""
         return max(0.0, self._end - monotonic())
 
     @contextmanager
     def turn(self, kb: KnowledgeBase) -> Iterator[None]:
-        """A block in which this request alone asks a knowledge base, within limits."""
+        """Give this request exclusive use of a knowledge base, within limits."""
         if not kb.turn.acquire(timeout=self.seconds_left):
             raise self.busy()
         try:
@@ -65,7 +65,7 @@ class CostLimit:
             kb.turn.release()
 
     def busy(self) -> BusyError:
-        """The error for a request whose time was up before its turn came."""
+        """Return the error for a request whose time was up before its turn."""
         return BusyError(
             f"the turn of this request did not come within {self.limits.seconds:g} "
             "seconds",
@@ -74,21 +74,21 @@ class CostLimit:
 
 
 class _Watch(Watch):
-    """Stops a query that passes a limit, or that nobody waits for any more."""
+    """Stops a query that exceeds a limit, or whose client has disconnected."""
 
-    def __init__(self, patience: CostLimit) -> None:
-        limits = patience.limits
+    def __init__(self, cost_limit: CostLimit) -> None:
+        limits = cost_limit.limits
         super().__init__(
             Budget(
-                seconds=patience.seconds_left,
+                seconds=cost_limit.seconds_left,
                 instances=limits.instances,
                 memory_bytes=resident_memory() + limits.memory_bytes,
             )
         )
-        self._gone = patience.gone
+        self._gone = cost_limit.gone
 
     def working(self, label: str, matches: int) -> None:
-        """Take note of matches, and stop if a limit is passed."""
+        """Record matches, and stop if a limit is exceeded."""
         if self._gone.is_set():
             raise ClientGoneError("the client has closed the connection")
         super().working(label, matches)

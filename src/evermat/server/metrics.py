@@ -22,7 +22,7 @@ MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """What a server counts.
+    """The metrics of a server.
 
     Attributes:
         requests: by path, method and status.
@@ -72,7 +72,7 @@ class Metrics:
         memory.set_function(resident_memory)
 
     def text(self, sizes: dict[str, int]) -> bytes:
-        """The page that Prometheus reads, with the sizes of predicates."""
+        """Return the page that Prometheus reads, with the sizes of predicates."""
         self.facts.clear()
         for name, size in sizes.items():
             self.facts.labels(name).set(size)

@@ -1,4 +1,4 @@
-"""The description of the interface in OpenAPI 3.1, made from the endpoints."""
+"""The description of the interface in OpenAPI 3.1, generated from the endpoints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PROBLEM = {
 
 
 def document_of(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    """The description of some endpoints."""
+    """Return the description of some endpoints."""
     paths: dict[str, dict[str, Any]] = {}
     schemas: dict[str, Any] = {"Problem": _PROBLEM}
     for each in endpoints:
@@ -128,7 +128,7 @@ def _in_query(params: type[BaseModel], schemas: dict[str, Any]) -> list[dict[str
 
 
 def _without_null(about: dict[str, Any]) -> dict[str, Any]:
-    """A schema for the text of a parameter, which is left out or is a value."""
+    """Return the schema of an optional parameter, which is omitted rather than null."""
     options = about.pop("anyOf", None)
     if options is not None:
         (value,) = (each for each in options if each.get("type") != "null")
@@ -138,7 +138,7 @@ def _without_null(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(model: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
-    """A reference to the schema of a model, which is put among the others."""
+    """Return a reference to the schema of a model, which is added to the others."""
     schemas[model.__name__] = _resolved(model, schemas)
     return {"$ref": f"{_SCHEMAS}{model.__name__}"}
 

@@ -61,11 +61,11 @@ def query(call: Call[SparqlParams, None]) -> Answer:
 
 
 def post(call: Call[SparqlParams, Body]) -> Answer:
-    """Answer a query or carry an update out, in SPARQL 1.1.
+    """Answer a query or execute an update, in SPARQL 1.1.
 
     The body is a query (`application/sparql-query`), an update
-    (`application/sparql-update`, for which the role `write` is needed), or a form with
-    one of them.
+    (`application/sparql-update`, which needs the role `write`), or a form with one of
+    them.
     """
     text = call.body.data.decode("utf-8", "replace")
     match call.body.media_type:
@@ -105,7 +105,7 @@ def _answered(call: Call[SparqlParams, Any], text: str) -> Answer:
             "this is an update, not a query", help=f"send it by POST, as {UPDATE}"
         )
     most = call.service.limits.rows
-    with call.service.reading() as view, call.patience.turn(view.kb):
+    with call.service.reading() as view, call.cost_limit.turn(view.kb):
         found = view.kb.sparql(text)
         if isinstance(found, Result):
             found = found.first(most + 1)
@@ -138,7 +138,7 @@ def _updated(call: Call[SparqlParams, Body], text: str) -> Answer:
         changes = found if isinstance(found, list) else [found]
         return [Step(each, kb.rules, kb.rules) for each in changes]
 
-    made = call.service.change(work, call.patience, title="SPARQL update")
+    made = call.service.change(work, call.cost_limit, title="SPARQL update")
     return as_told(call.service, made, Shown(show=0))
 
 
@@ -191,7 +191,7 @@ def _tsv_cell(term: Constant | None) -> str:
 
 
 def _parts(term: Constant) -> tuple[str, str, dict[str, str]]:
-    """A term as `bnode`, `uri` or `literal`, its text, and what else is said of it."""
+    """Return a term as `bnode`, `uri` or `literal`, its text, and its attributes."""
     first, _, rest = term.text.partition("\0")
     match term.kind:
         case Kind.IRI:
@@ -237,7 +237,7 @@ def _xml(names: list[str], found: Result | None, *, is_true: bool = False) -> by
 def _bound(
     names: Sequence[str], row: Sequence[Constant | None]
 ) -> Iterator[tuple[str, Constant]]:
-    """The variables that a solution binds."""
+    """Yield the variables that a solution binds."""
     for name, term in zip(names, row, strict=True):
         if term is not None:
             yield name, term

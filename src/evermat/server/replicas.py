@@ -1,21 +1,21 @@
 """Two copies of a knowledge base, so that readers never wait for an update.
 
 A knowledge base answers one call at a time, and an update is one call. So there are two
-of them with the same facts. Between updates, everybody reads the second:
+of them with the same facts. Between updates, all readers use the second one:
 
-1. the first is updated, and its state, if it has one, is written; readers go on with
-   the second, which holds the version before;
-2. from now on readers are sent to the first, which holds the new version: the update
-   is done, and whoever asked for it is told;
-3. as soon as the last reader has left the second, it gets the same change, and readers
-   return to it.
+1. the first is updated, and its state, if it has one, is written; readers continue with
+the second, which has the previous version;
+2. from then on readers are directed to the first, which has the new version: the update
+is done, and the caller is notified;
+3. when the last reader has left the second, it gets the same change, and readers return
+to it.
 
-A reader keeps the copy that it began with until it is done, and nobody changes a copy
-that is being read. So what a request reads is one version, however many queries it
-makes; and whoever was told of an update finds it. The price is twice the memory, and
-twice the work of an update.
+A reader keeps the copy that it began with until it is done, and a copy is never changed
+while it is read. So a request reads one version, however many queries it makes, and a
+caller that was notified of an update sees it. The price is twice the memory, and twice
+the work of an update.
 
-All updates are made by one thread, in the order in which they came.
+All updates are made by one thread, in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("evermat.server")
 _MOST_WAITING = 64
-"""Updates that may wait for their turn; more are refused at once."""
+"""Updates that may wait for their turn; more are rejected at once."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change that was made, as it is made a second time.
+    """A change that was made, in a form that can be repeated.
 
     Attributes:
-        change: what it changed.
+        change: the changes of facts.
         before: the rules before it.
         after: the rules after it.
         added: what was added to the program, declarations included.
@@ -80,7 +80,7 @@ class View(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Copy:
-    """A copy of the knowledge base, and how many requests read it."""
+    """A copy of the knowledge base, and the number of requests that read it."""
 
     kb: KnowledgeBase
     readers: int = 0
@@ -88,7 +88,7 @@ class _Copy:
 
 @dataclass(slots=True, eq=False)
 class _Published:
-    """What readers are given."""
+    """The copy and the version for new readers."""
 
     copy: _Copy
     version: int
@@ -96,11 +96,11 @@ class _Published:
 
 
 class Replicas:
-    """A knowledge base that one thread changes while many read it.
+    """A knowledge base that one thread changes while many others read it.
 
     Args:
         kb: the knowledge base; from now on it is changed through this object only.
-        version: the version that it is at.
+        version: its version.
     """
 
     def __init__(self, kb: KnowledgeBase, version: int) -> None:
@@ -113,17 +113,17 @@ class Replicas:
 
     @property
     def version(self) -> int:
-        """The version that readers are given."""
+        """The version for new readers."""
         return self._published.version
 
     @property
     def is_writable(self) -> bool:
-        """Whether updates are possible: none broke off half done."""
+        """Whether updates are possible: none was interrupted half done."""
         return self._is_intact
 
     @contextmanager
     def reading(self) -> Iterator[View]:
-        """A view that stays as it is until the block ends."""
+        """Yield a view that does not change in the block."""
         with self._published.changed:
             copy, version = self._published.copy, self._published.version
             copy.readers += 1
@@ -137,7 +137,7 @@ class Replicas:
     # ----------------------------------------------------------------- changes
 
     def plan(self, work: Callable[[KnowledgeBase], Answer]) -> Future[Answer]:
-        """Have work done that leaves everything as it is, without readers waiting."""
+        """Do work that changes nothing in the end, without blocking readers."""
 
         def carried_out() -> Answer:
             self._return_readers()
@@ -150,11 +150,11 @@ class Replicas:
         work: Callable[[KnowledgeBase], Sequence[Step]],
         note: Callable[[KnowledgeBase, Step], int],
     ) -> Future[tuple[int, Sequence[Step]]]:
-        """Have an update made; the result is there when readers can see it.
+        """Make an update; the result is available when readers can see the update.
 
         Args:
             work: makes the update, in steps.
-            note: is told of each step, and says which version it has made.
+            note: receives each step, and returns its version.
         """
         done: Future[tuple[int, Sequence[Step]]] = Future()
 
@@ -168,7 +168,7 @@ class Replicas:
                 for each in steps:
                     version = note(self._first.kb, each)
                 self._publish(self._first, version)
-            except BaseException as error:  # noqa: BLE001  whoever waits is told
+            except BaseException as error:  # noqa: BLE001  passed on to the caller
                 self._look_at_damage()
                 done.set_exception(error)
                 return
@@ -179,11 +179,11 @@ class Replicas:
         return done
 
     def close(self) -> None:
-        """Finish the updates that are under way, and accept no others."""
+        """Finish the running updates, and accept no others."""
         self._writer.shutdown(wait=True, cancel_futures=True)
 
     def _look_at_damage(self) -> None:
-        """After an update that failed, see whether it left everything as it was."""
+        """Check after a failed update whether the knowledge base is intact."""
         try:
             self._first.kb.stats()
         except TornError:
@@ -200,24 +200,24 @@ class Replicas:
         return future
 
     def _publish(self, copy: _Copy, version: int) -> None:
-        """Send readers to a copy from now on."""
+        """Direct new readers to a copy."""
         with self._published.changed:
             self._published.copy, self._published.version = copy, version
 
     def _drain(self, copy: _Copy) -> None:
-        """Wait until nobody reads a copy any more."""
+        """Wait until a copy has no readers."""
         with self._published.changed:
             self._published.changed.wait_for(lambda: not copy.readers)
 
     def _return_readers(self) -> None:
-        """Have nobody read the first copy, which is about to change."""
+        """Move readers away from the first copy, which is about to change."""
         if self._second is None:
             self._second = _Copy(self._first.kb.copy())
         self._publish(self._second, self._published.version)
         self._drain(self._first)
 
     def _repeat(self, steps: Sequence[Step]) -> None:
-        """Make an update a second time; readers are with the first copy meanwhile."""
+        """Repeat an update on the second copy; readers use the first one meanwhile."""
         copy = self._second
         if copy is None:
             return
@@ -234,5 +234,5 @@ class Replicas:
 
 
 def _is_repeated(step: Step, kb: KnowledgeBase) -> bool:
-    """Make a change a second time, and see whether it has the same effect."""
+    """Repeat a change, and return whether it has the same effect."""
     return step.repeat(kb).explicit_sizes == step.change.explicit_sizes

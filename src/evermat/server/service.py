@@ -1,4 +1,4 @@
-"""What a server serves: a knowledge base, its versions, and the work of requests."""
+"""The service of a server: a knowledge base, its versions, and the work of requests."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An update that was made, and the version that it made."""
+    """An update that was made, and its version."""
 
     version: int
     changes: tuple[Change, ...]
 
 
 class Service:
-    """A knowledge base that many ask and some change.
+    """A knowledge base with many readers and some writers.
 
     Attributes:
-        name: what it is called.
-        limits: what a request may use.
+        name: its name.
+        limits: the limits of requests.
         history: the versions.
-        metrics: what is counted.
+        metrics: the metrics.
     """
 
     def __init__(
@@ -61,26 +61,26 @@ class Service:
     # ------------------------------------------------------------------ reading
 
     def reading(self) -> AbstractContextManager[View]:
-        """A view of the facts that stays as it is until the block ends."""
+        """Return a view of the facts that does not change in a block."""
         return self.replicas.reading()
 
     # ----------------------------------------------------------------- changing
 
     def plan(
-        self, work: Callable[[KnowledgeBase], Answer], patience: CostLimit
+        self, work: Callable[[KnowledgeBase], Answer], cost_limit: CostLimit
     ) -> Answer:
-        """Work that leaves everything as it is, such as a dry run."""
+        """Do work that changes nothing in the end, such as a dry run."""
 
         def carried_out(kb: KnowledgeBase) -> Answer:
             with allowing_none():
                 return work(kb)
 
-        return _awaited(self.replicas.plan(carried_out), patience)
+        return _awaited(self.replicas.plan(carried_out), cost_limit)
 
     def update(
         self,
         arguments: Callable[[KnowledgeBase], Mapping[str, object]],
-        patience: CostLimit,
+        cost_limit: CostLimit,
         *,
         title: str = "",
         expected: int | None = None,
@@ -89,11 +89,11 @@ class Service:
         """Make an update.
 
         Args:
-            arguments: gives what is asked of `kb.update`.
-            patience: the time that the request has to wait for its turn.
-            title: what the update is called in the list of versions.
+            arguments: returns the arguments of `kb.update`.
+            cost_limit: the time that the request may wait for its turn.
+            title: the title of the update in the list of versions.
             expected: the version that it is for; None if it is for any.
-            restored: the version that it goes back to, if it does.
+            restored: the version that it restores, if it does.
         """
 
         def work(kb: KnowledgeBase) -> list[Step]:
@@ -103,13 +103,13 @@ class Service:
             return [Step(change, before, kb.rules, asked.get("add_rules"))]
 
         return self.change(
-            work, patience, title=title, expected=expected, restored=restored
+            work, cost_limit, title=title, expected=expected, restored=restored
         )
 
     def change(
         self,
         work: Callable[[KnowledgeBase], Sequence[Step]],
-        patience: CostLimit,
+        cost_limit: CostLimit,
         *,
         title: str = "",
         expected: int | None = None,
@@ -130,28 +130,28 @@ class Service:
         def note(kb: KnowledgeBase, step: Step) -> int:
             return self.history.note(kb, step, title, restored)
 
-        version, steps = _awaited(self.replicas.change(checked, note), patience)
+        version, steps = _awaited(self.replicas.change(checked, note), cost_limit)
         for each in tuple(self._listeners):
             each()
         return Updated(version, tuple(step.change for step in steps))
 
     def close(self) -> None:
-        """Finish what is under way."""
+        """Finish the running updates."""
         self.replicas.close()
 
     # ---------------------------------------------------------------- listening
 
     def listen(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Have a function called after each update; call what is returned to end it."""
+        """Call a function after each update, until the returned one is called."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
 
-def _awaited(future: Future[Answer], patience: CostLimit) -> Answer:
-    """What a future brings, if its turn comes in time; work that began is finished."""
+def _awaited(future: Future[Answer], cost_limit: CostLimit) -> Answer:
+    """Wait for a result, if its turn comes in time; work that has begun is finished."""
     try:
-        return future.result(patience.seconds_left)
+        return future.result(cost_limit.seconds_left)
     except FutureTimeoutError:
         if future.cancel():
-            raise patience.busy() from None
+            raise cost_limit.busy() from None
         return future.result()

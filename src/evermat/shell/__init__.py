@@ -1,1 +1,1 @@
-"""A shell: queries, updates and explanations, one line after the other."""
+"""An interactive shell for queries, updates and explanations."""

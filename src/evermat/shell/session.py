@@ -1,4 +1,4 @@
-"""What the shell does with a line; nothing here knows of a terminal.
+"""The lines of the shell and their effects, independent of the terminal.
 
 reach("a", ?x)              a query
 edge("c", "d") .            a statement that ends with a full stop is added …
@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 class Session:
-    """A knowledge base, and what lines do with it.
+    """A knowledge base, and the effects of lines on it.
 
     Attributes:
         is_over: whether the shell is to end.
@@ -44,7 +44,7 @@ class Session:
         self.is_over = False
 
     def answer(self, line: str) -> str:
-        """What a line brings, as text; errors are told, too."""
+        """Return the answer to a line, as text; errors are answers, too."""
         text = line.strip()
         try:
             if not text or text.startswith("%"):
@@ -58,13 +58,13 @@ class Session:
             return str(error)
 
     def is_complete(self, text: str) -> bool:
-        """Whether a statement has ended, so that it needs no further line."""
+        """Return whether a statement is complete, or needs further lines."""
         text = text.strip()
         is_statement = ":-" in text or text.startswith(("-", "@"))
         return not is_statement or text.endswith(".")
 
     def completions(self) -> list[str]:
-        """Words that a line may have: predicates and commands."""
+        """Return the completions of words: predicates and commands."""
         printer = Printer(dict(self.kb.prefixes))
         return [*COMMANDS, *map(printer.predicate, self.kb.predicates), "not"]
 

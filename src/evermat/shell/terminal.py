@@ -1,4 +1,4 @@
-"""The shell on a terminal: history, completion, several lines; or lines of a pipe."""
+"""The shell on a terminal, with history and completion, or on lines of a pipe."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(session: Session, source: TextIO = sys.stdin) -> None:
-    """Answer lines until there are no more."""
+    """Answer lines until the end of the input."""
     if source.isatty():
         _interactive(session)
         return
@@ -57,7 +57,7 @@ def _interactive(session: Session) -> None:
 
 
 def _history() -> Path:
-    """Where lines are remembered from one shell to the next."""
+    """Return the file of the history of lines."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     path = Path(home) / "evermat" / "history"
     path.parent.mkdir(parents=True, exist_ok=True)
