@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from evermat.bench.comparing import compare
 from evermat.bench.exporting import export
 from evermat.bench.page import page
-from evermat.bench.plots import Scale
+from evermat.bench.plots import Scale, colour_of, dots, legend
 from evermat.cli.app import app
 
 if TYPE_CHECKING:
@@ -105,6 +105,19 @@ def test_names_in_the_page_are_text(figures: dict[str, Any]) -> None:
     text = page([changed])
     assert "<b>&" not in text
     assert "&lt;b&gt;&amp;" in text
+
+
+def test_labels_fit_and_ways_keep_their_colours() -> None:
+    label = "terminology, classified by the rules of EL, scale 1: small deletion"
+    rows = [(label, {"bf": 0.1, "default": 0.2}), ("short", {"bf": 0.3})]
+    svg = ElementTree.fromstring(dots(rows, ["bf", "default"], str))  # noqa: S314  our own
+    space = "{http://www.w3.org/2000/svg}"
+    for text in svg.findall(f"{space}text"):
+        if "label" in text.get("class", ""):
+            assert 6.6 * len(text.text or "") <= float(text.get("x", "0"))
+    first, *_ = svg.findall(f"{space}circle")
+    assert first.get("class") == "c4" == f"c{colour_of('bf', ['other', 'bf'])}"
+    assert 'class="key k4"' in legend(["other", "bf"])
 
 
 def test_a_scale_keeps_ratios() -> None:

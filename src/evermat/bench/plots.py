@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 WIDTH = 760
-_LEFT, _RIGHT, _TOP, _LINE = 210, 24, 8, 26
+_NARROWEST, _WIDEST, _RIGHT, _TOP, _LINE = 90, 360, 24, 8, 26
+_LETTER = 6.6
+"""The mean width of a letter of a label; the widest labels are cut in the middle."""
 _HEIGHT = 300
 _COLOURS = 8
+_WAYS = ("default", "remat", "dred", "dred-c", "bf", "bf-c", "fp", "counting")
+"""Series with the same colour in all plots; others have that of their position."""
 
 Points = "Sequence[tuple[float, float]]"
 
@@ -60,7 +64,8 @@ def dots(
     if not known:
         return ""
     every = [value for _, values in known for value in values.values()]
-    scale = Scale.over(every, _LEFT, WIDTH - _RIGHT)
+    left = _margin([label for label, _ in known])
+    scale = Scale.over(every, left, WIDTH - _RIGHT)
     height = _TOP + _LINE * len(known) + 30
     parts = [_open(height)]
     bottom = height - 26
@@ -71,10 +76,10 @@ def dots(
     for at, (label, values) in enumerate(known):
         y = _TOP + _LINE * (at + 0.5)
         places = [scale.place(value) for value in values.values()]
-        parts.append(_text(_LEFT - 12, y + 4, label, "label end"))
+        parts.append(_text(left - 12, y + 4, _fitting(label), "label end"))
         parts.append(_line(min(places), y, max(places), y, "range"))
         for name, value in values.items():
-            colour = series.index(name) % _COLOURS
+            colour = colour_of(name, series)
             parts.append(
                 f'<circle class="c{colour}" cx="{scale.place(value):.1f}" '
                 f'cy="{y:.1f}" r="5.5"><title>'
@@ -111,7 +116,7 @@ def lines(
         parts.append(_line(x, _TOP, x, _HEIGHT - 30, "grid"))
         parts.append(_text(x, _HEIGHT - 12, across(tick), "tick middle"))
     for name, points in known.items():
-        colour = names.index(name) % _COLOURS
+        colour = colour_of(name, names)
         path = " ".join(
             f"{horizontal.place(x):.1f},{vertical.place(y):.1f}" for x, y in points
         )
@@ -131,27 +136,48 @@ def bars(rows: Sequence[tuple[str, float]], shown: Callable[[float], str]) -> st
     if not known:
         return ""
     most = max(value for _, value in known)
+    left = _margin([label for label, _ in known])
     height = _TOP + _LINE * len(known) + 8
     parts = [_open(height)]
     for at, (label, value) in enumerate(known):
         y = _TOP + _LINE * at
-        size = (WIDTH - _LEFT - 100) * value / most
-        parts.append(_text(_LEFT - 12, y + 17, label, "label end"))
+        size = (WIDTH - left - 100) * value / most
+        parts.append(_text(left - 12, y + 17, _fitting(label), "label end"))
         parts.append(
-            f'<rect class="c0" x="{_LEFT}" y="{y + 4}" width="{size:.1f}" '
+            f'<rect class="c0" x="{left}" y="{y + 4}" width="{size:.1f}" '
             f'height="{_LINE - 9}" rx="3"/>'
         )
-        parts.append(_text(_LEFT + size + 8, y + 17, shown(value), "tick"))
+        parts.append(_text(left + size + 8, y + 17, shown(value), "tick"))
     return "".join([*parts, "</svg>"])
 
 
 def legend(names: Sequence[str]) -> str:
     """Return the legend of the colours of series."""
     items = (
-        f'<li><span class="key k{at % _COLOURS}"></span>{escape(name)}</li>'
-        for at, name in enumerate(names)
+        f'<li><span class="key k{colour_of(name, names)}"></span>{escape(name)}</li>'
+        for name in names
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def colour_of(name: str, names: Sequence[str]) -> int:
+    """Return the number of the colour of a series."""
+    return _WAYS.index(name) if name in _WAYS else names.index(name) % _COLOURS
+
+
+def _margin(labels: Sequence[str]) -> int:
+    """Return the width that labels take on the left of a plot."""
+    longest = _LETTER * max(map(len, labels)) + 16
+    return round(min(max(longest, _NARROWEST), _WIDEST))
+
+
+def _fitting(label: str) -> str:
+    """Return a label without its middle, if it is wider than the widest margin."""
+    most = int((_WIDEST - 16) / _LETTER)
+    if len(label) <= most:
+        return label
+    half = (most - 1) // 2
+    return f"{label[:half]}…{label[-half:]}"
 
 
 def _positive(values: Mapping[str, float]) -> dict[str, float]:

@@ -51,9 +51,15 @@ def count_text(count: float | None) -> str:
     return f"{count:.0f}"
 
 
+_FEW = 10
+"""Fewer megabytes are shown with a decimal place."""
+
+
 def megabytes_text(megabytes: float | None) -> str:
     """Format a size of memory."""
-    return "–" if megabytes is None else f"{megabytes:,.0f} MB"
+    if megabytes is None:
+        return "–"
+    return f"{megabytes:.2g} MB" if megabytes < _FEW else f"{megabytes:,.0f} MB"
 
 
 def ratio_text(part: float | None, unit: float | None) -> str:
