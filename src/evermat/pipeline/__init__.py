@@ -1,9 +1,9 @@
-"""The data pipeline: sources in, consequences out, kept true run after run.
+"""The data pipeline: reads sources, maintains derived facts, and writes outputs.
 
-A TOML file says what to read, which rules to follow and where results go. It runs on
-Spark or on the embedded engine, with the same results.
+A TOML file names the sources, the rules and the outputs. A pipeline runs on Spark or on
+the embedded engine, with the same results.
 
-Names are loaded when they are first used: tasks of Spark need only those that read.
+Names are imported lazily: tasks of Spark need only the readers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Files of rows to insert and to delete: which are new, and what they come to.
+"""Files of rows to insert and to delete: detecting new ones, and their net changes.
 
-A file that an update has applied is entered in a *ledger*, in the same commit as what
-it changed, and is not applied again while it stays in its folder. Otherwise Monday's
-insertions would undo Tuesday's deletions whenever somebody runs an update.
+A file that an update has applied is recorded in a *ledger*, in the same commit as its
+changes, and is not applied again while it stays in its folder. Otherwise Monday's
+insertions would undo Tuesday's deletions at the next update.
 
-New files are applied in the order of their time, so that what was said last about a
-row counts. Of files of the same second, deletions come first.
+New files are applied in the order of their time, so the last change of a row counts. Of
+files of the same second, deletions come first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of rows that come or leave.
+    """A file of rows to insert or delete.
 
     Attributes:
-        kind: what happens to its rows.
-        digest: of its contents.
+        kind: the kind of change.
+        digest: a digest of its contents.
     """
 
     file: File
@@ -47,7 +47,7 @@ class ChangeFile:
     digest: str
 
     def entry(self) -> str:
-        """How the ledger has it."""
+        """Return the entry of the ledger."""
         file = self.file
         return json.dumps(
             [self.kind, file.name, file.size, file.modified, self.digest],
@@ -58,8 +58,8 @@ class ChangeFile:
 class Ledger:
     """The change files of a source that were applied.
 
-    A file with the same name, size and time is taken to be the same without reading it;
-    of others the contents are compared.
+    A file with the same name, size and time is assumed to be the same without reading
+    it; otherwise the contents are compared.
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
@@ -72,11 +72,11 @@ class Ledger:
             self._by_digest.add((kind, name, digest))
 
     def has_seen(self, file: File, kind: Kind) -> bool:
-        """Whether a file need not even be read to know that it was applied."""
+        """Return whether a file is known to be applied, without reading it."""
         return (kind, file.name, file.size, file.modified) in self._by_time
 
     def has(self, change: ChangeFile) -> bool:
-        """Whether the same contents were applied under the same name."""
+        """Return whether the same contents were applied under the same name."""
         return (change.kind, change.file.name, change.digest) in self._by_digest
 
 
@@ -86,14 +86,14 @@ class ChangeFiles:
 
     Attributes:
         new: those to be applied, in order.
-        applied: how many others were applied before.
+        applied: the number of those applied before.
     """
 
     new: list[ChangeFile] = field(default_factory=list)
     applied: int = 0
 
     def steps(self) -> list[tuple[Kind, list[str]]]:
-        """What is to be read one after the other, files of a kind together."""
+        """Return the files to read in order, grouped by kind."""
         return [
             (kind, [change.file.uri for change in changes])
             for kind, changes in groupby(self.new, attrgetter("kind"))
@@ -107,10 +107,10 @@ class ChangeFiles:
 
 
 def change_files(source: Source, ledger: Ledger) -> ChangeFiles:
-    """The change files of a source, and which of them are new.
+    """Find the change files of a source, and determine which are new.
 
     Raises:
-        SourceError: there is none where there should be some, or one cannot be read.
+        SourceError: an expected file is missing, or one cannot be read.
     """
     found = ChangeFiles()
     for kind, file in _files(source):
@@ -128,18 +128,18 @@ def change_files(source: Source, ledger: Ledger) -> ChangeFiles:
 
 
 def unseen_files(source: Source, ledger: Ledger) -> list[File]:
-    """The change files that may be new, as far as can be told without reading them."""
+    """Return the change files that may be new, without reading them."""
     return [file for kind, file in _files(source) if not ledger.has_seen(file, kind)]
 
 
 def _files(source: Source) -> Iterator[tuple[Kind, File]]:
-    """All change files of a source, deletions first."""
+    """Yield all change files of a source, deletions first."""
     places: tuple[tuple[Kind, tuple[str, ...]], ...] = (
         ("delete", source.delete),
         ("insert", source.insert),
     )
     for kind, several in places:
-        # A folder that is empty says that nothing has changed.
+        # An empty folder means that nothing has changed.
         some = [place for place in several if not is_empty_folder(place)]
         for file in find_files(some, source.folder):
             yield kind, file
@@ -158,7 +158,7 @@ def _digest(file: File) -> str:
 def net_changes(
     steps: Sequence[tuple[Kind, Mapping[str, pa.Table]]],
 ) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """What steps come to as one update, which deletes first and then inserts.
+    """Combine steps to one update, which deletes first and then inserts.
 
     Returns:
         Rows to insert and rows to delete, by predicate.
@@ -181,18 +181,18 @@ def _joined(parts: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
 
 
 def _terms(table: pa.Table) -> pa.Table:
-    """Columns of one type, whatever the files had."""
+    """Return columns of terms, whatever types the files had."""
     columns = [as_terms(column) for column in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
 def _without(table: pa.Table, gone: pa.Table) -> pa.Table:
-    """The rows of a table that another one does not have."""
+    """Return the rows of a table that another one lacks."""
     return table.filter(pc.invert(pc.is_in(_keys(table), value_set=_keys(gone))))
 
 
 def _keys(table: pa.Table) -> pa.Array:
-    """A text for each row, the same for the same row only."""
+    """Return a string for each row; strings of different rows are different."""
     parts = []
     for column in _terms(table).columns:
         terms = column.combine_chunks()

@@ -1,6 +1,6 @@
-"""What a configuration says: the parts of a pipeline, checked and with full paths.
+"""The configuration of a pipeline: its parts, checked and with full paths.
 
-All of it is plain data that Spark can carry to its workers.
+All of it is plain data that Spark can send to its workers.
 `evermat.pipeline.config_file` makes these objects from a TOML file.
 """
 
@@ -36,10 +36,10 @@ FORMATS: tuple[Format, ...] = (
 RDF_FORMATS = frozenset({"nt", "nq", "ttl", "trig", "rdf"})
 LINE_FORMATS = frozenset({"csv", "tsv", "json", "nt", "nq"})
 SPARK_FORMATS = frozenset({"jdbc", "table", "spark"})
-"""What only Spark reads."""
+"""Formats that only Spark reads."""
 
 TABLE_FORMATS = frozenset({"table", "database"})
-"""Outputs that are no folders."""
+"""Formats of outputs that are not folders."""
 
 DATABASE_FORMATS = SPARK_FORMATS | {"database"}
 
@@ -48,16 +48,16 @@ Bound = str | int | Decimal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a source: its type, and what its values must be like.
+    """A column of a source: its type, and constraints on its values.
 
     Attributes:
-        type: a name of `evermat.pipeline.mapping.TYPES`; None takes values as
-            they come, and those of text files as strings.
-        required: whether a row without a value is wrong; otherwise the facts that
+        type: a name of `evermat.pipeline.mapping.TYPES`; None keeps the types of
+            values, and reads those of text files as strings.
+        required: whether a row without a value is rejected; otherwise the facts that
             would use it are left out.
-        pattern: a regular expression for the whole text.
-        minimum, maximum: bounds, both inclusive; numbers are exactly as written.
-        one_of: the only values that there may be.
+        pattern: a regular expression for the whole string.
+        minimum, maximum: inclusive bounds; numbers are exactly as written.
+        one_of: the only allowed values.
     """
 
     name: str
@@ -71,13 +71,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What an argument of a fact is made of.
+    """The definition of an argument of a fact.
 
     Attributes:
         kind: `column`, `iri` or `text` (templates with columns in braces), or `value`.
         text: the column, the template, or the text of the constant.
         value_kind: the kind of a constant, a number of `evermat.values.Kind`.
-        language: makes a text a string in that language.
+        language: the language of a string, if it has one.
     """
 
     kind: Literal["column", "iri", "text", "value"]
@@ -88,11 +88,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class FactMap:
-    """How a row becomes a fact; without arguments, all columns are the arguments.
+    """The mapping of a row to a fact; without arguments, all columns are the arguments.
 
     Attributes:
         declared: the names that the rules declare for the columns of the predicate.
-            Without arguments, the columns of the source go there by name.
+            Without arguments, the columns of the source are matched by name.
         types: the types that the rules declare for them.
     """
 
@@ -104,13 +104,13 @@ class FactMap:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many rows may be rejected: so many, or a share of all rows."""
+    """The limit of rejected rows: a number, or a share of all rows."""
 
     rows: int | None = 0
     share: float | None = None
 
     def allows(self, rejected: int, rows: int) -> bool:
-        """Whether so many of the rows may be wrong."""
+        """Return whether `rejected` of `rows` rows are within the limit."""
         if self.share is not None:
             return rejected <= self.share * rows
         return self.rows is None or rejected <= self.rows
@@ -123,14 +123,14 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A table or query of a database, or what only Spark reads.
+    """A table or query of a database, or a source that only Spark reads.
 
     Attributes:
         reader, paths, options: a format of Spark's own readers, such as `delta`, `orc`
-            or `avro`, where from, and what it is told.
-        password_variable: the environment variable that holds the password.
-        partition_column, lower, upper, partitions: read in so many pieces at once,
-            cut between these values of a numeric column.
+        or `avro`, with its paths and options.
+        password_variable: the environment variable that contains the password.
+        partition_column, lower, upper, partitions: read in this many parts in parallel,
+        split between these values of a numeric column.
     """
 
     table: str | None = None
@@ -150,16 +150,16 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows from outside, and the facts they become.
+    """External rows, and the facts they become.
 
     Attributes:
         paths: files, folders or patterns, as absolute paths or URIs.
-        insert, delete: where `update` finds rows that came and left; without them an
-            update compares the whole source with what it gave before.
+        insert, delete: the places of inserted and deleted rows for `update`; without
+        them an update compares the whole source with its previous contents.
         header: whether text files begin with the names of their columns.
-        multiline: whether quoted texts may go over lines; files are not split then.
-        base: what relative IRIs in RDF are relative to.
-        folder: that of the configuration; files are called by their path from there.
+        multiline: whether quoted strings may span lines; files are not split then.
+        base: the base of relative IRIs in RDF.
+        folder: that of the configuration; names of files are relative to it.
     """
 
     name: str
@@ -184,16 +184,16 @@ class Source:
 
     @property
     def predicates(self) -> tuple[str, ...]:
-        """The predicates that this source gives facts to."""
+        """The predicates of this source's facts."""
         return tuple(dict.fromkeys(each.predicate for each in self.facts))
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Which engine, and how Spark is to be started.
+    """The engine, and how Spark is to be started.
 
     Attributes:
-        contradictions: `refuse` fails a run that brings some; the report of a run
+        contradictions: `refuse` fails a run that causes some; the report of a run
             counts them in any case.
         place: where facts are kept; by default where there is memory for them.
     """
@@ -209,16 +209,17 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go.
+    """An output.
 
     Attributes:
-        predicates: what is written, each to a place of its own; or
-        query: a question whose answers are written.
-        path: a folder; `{predicate}` stands for the name of the predicate.
+        predicates: the predicates to write, each to a place of its own; or
+        query: a query whose answers are written.
+        path: a folder; `{predicate}` is replaced by the name of the predicate.
         table: a table of Spark, or of a database, instead of a folder.
         url: the address of the database.
-        password_variable: the environment variable that holds the password.
-        mode: `full` writes everything each time, `changes` adds what came and left.
+        password_variable: the environment variable that contains the password.
+        mode: `full` writes everything each time, `changes` appends added and removed
+            facts.
     """
 
     name: str
@@ -233,9 +234,9 @@ class Output:
 
 
 def output_place(output: Output, what: str) -> str:
-    """The folder or table for a predicate, or for the answers of a query.
+    """Return the folder or table for a predicate, or for the answers of a query.
 
-    A predicate may be an IRI, which is made a name of a folder or table.
+    A predicate may be an IRI, which is converted to the name of a folder or table.
     """
     pattern = output.table if output.format in TABLE_FORMATS else output.path
     word = as_word(what, otherwise="facts")
@@ -243,20 +244,20 @@ def output_place(output: Output, what: str) -> str:
 
 
 def as_word(text: str, *, otherwise: str) -> str:
-    """A text such as an IRI as a name of letters, digits, dots and dashes."""
+    """Convert a string such as an IRI to a name of letters, digits, dots and dashes."""
     word = re.sub(r"[^\w.\-]+", "_", text).strip("_") or otherwise
-    # `.` and `..` are folders of their own, and names with a dot first are hidden.
+    # `.` and `..` are special folders, and names that begin with a dot are hidden.
     return re.sub(r"^\.+", "_", word)
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is to hold before results are published.
+    """A condition for publishing results.
 
     Attributes:
-        query: a query; it is to have some answers, or none.
-        action: what happens otherwise: `fail` publishes nothing, `warn` tells of it,
-            `quarantine` also sets the answers aside.
+        query: a query that must have some answers, or none.
+        action: what happens otherwise: `fail` publishes nothing, `warn` reports it,
+            `quarantine` also writes the answers to a file.
     """
 
     name: str
@@ -267,15 +268,15 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Where change events come from, and where their effects go.
+    """The source of change events, and where their effects go.
 
     Attributes:
         format: of Structured Streaming, such as `json`, `parquet` or `kafka`.
         options: of that format.
-        events: what is in a column `value`: `json` or `csv`.
-        schema: of the columns, where the format needs to be told.
-        trigger: `once` for what there is now, or the seconds between batches.
-        app_id: under which batches are numbered in the state.
+        events: the format of a column `value`: `json` or `csv`.
+        schema: of the columns, if the format requires it.
+        trigger: `once` for the events available now, or the seconds between batches.
+        app_id: the name under which batches are numbered in the state.
     """
 
     format: str
@@ -297,7 +298,7 @@ class Config:
     Attributes:
         allow_paths: where rules may include and import files, besides their folders.
         state: a path or URI where every version is kept; None keeps nothing.
-        state_options: how to get there, as `deltalake` takes them.
+        state_options: storage options, as in `deltalake`.
     """
 
     file: Path
@@ -321,7 +322,7 @@ class Config:
 
 # Tables of a configuration, read entry by entry.
 #
-# What is wrong is noted and reading goes on, so that one look shows all problems.
+# Problems are recorded and reading continues, so that all of them are reported at once.
 
 T = TypeVar("T")
 
@@ -332,9 +333,9 @@ _NAMES: dict[type, str] = {
 
 
 class WrittenFloat(float):
-    """A number of a configuration that knows how it was written.
+    """A number of a configuration that remembers how it was written.
 
-    A bound of `0.1` is a tenth, which no float is.
+    A bound of `0.1` is exactly a tenth, which no float is.
     """
 
     def __new__(cls, text: str) -> Self:
@@ -348,7 +349,7 @@ class WrittenFloat(float):
 
 @dataclass(slots=True)
 class Problems:
-    """All that is wrong with a configuration."""
+    """All problems of a configuration."""
 
     places: Places
     found: list[ConfigError] = field(default_factory=list)
@@ -356,7 +357,7 @@ class Problems:
     def add(
         self, route: Route, message: str, *, remark: str = "", advice: str | None = None
     ) -> None:
-        """Note a problem at an entry."""
+        """Record a problem at an entry."""
         label = self.places.label(route, remark)
         self.found.append(ConfigError(message, labels=(label,), help=advice))
 
@@ -374,26 +375,26 @@ class Section:
 
     @property
     def name(self) -> str:
-        """How messages call it: `source 2`."""
+        """The name in messages: `source 2`."""
         words = [str(s + 1) if isinstance(s, int) else s for s in self.route]
         return " ".join(words) or "the configuration"
 
     @property
     def keys(self) -> list[str]:
-        """The entries there are."""
+        """The existing entries."""
         return list(self._content)
 
     def __contains__(self, key: str) -> bool:
         return key in self._content
 
     def problem(self, key: str, message: str, advice: str | None = None) -> None:
-        """Note a problem with an entry."""
+        """Record a problem with an entry."""
         self.problems.add((*self.route, key), message, advice=advice)
 
     # ------------------------------------------------------------------- entries
 
     def get(self, key: str, kind: type[T], default: T) -> T:
-        """An entry of a type, or the default."""
+        """Return an entry of a type, or the default."""
         self._asked.append(key)
         value = self._content.get(key, default)
         if value is default:
@@ -415,15 +416,15 @@ class Section:
         self.problem(key, f"`{key}` of {self.name} is not {expected}")
 
     def text(self, key: str, default: str = "") -> str:
-        """A text."""
+        """Return a string."""
         return self.get(key, str, default)
 
     def optional_text(self, key: str) -> str | None:
-        """A text, or None."""
+        """Return a string, or None."""
         return self.text(key) or None
 
     def required_text(self, key: str, advice: str | None = None) -> str:
-        """A text that must be there."""
+        """Return a required string."""
         if key not in self._content:
             self._asked.append(key)
             self.problems.add(self.route, f"{self.name} has no `{key}`", advice=advice)
@@ -431,17 +432,17 @@ class Section:
         return self.text(key)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """True or false."""
+        """Return a Boolean."""
         return self.get(key, bool, default)
 
     def number(self, key: str) -> int | None:
-        """A whole number, or None."""
+        """Return a whole number, or None."""
         missing = object()
         value = self.get(key, int, cast("int", missing))
         return None if value is missing else value
 
     def texts(self, key: str) -> list[str]:
-        """A text or a list of texts, as a list."""
+        """Return a string or a list of strings, as a list."""
         self._asked.append(key)
         value = self._content.get(key, [])
         listed = [value] if isinstance(value, str) else value
@@ -451,7 +452,7 @@ class Section:
         return list(listed)
 
     def choice(self, key: str, choices: Sequence[T], default: T) -> T:
-        """One of some words."""
+        """Return one of some words."""
         value = self.get(key, str, cast("str", default))
         if value not in choices:
             self.problem(
@@ -465,12 +466,12 @@ class Section:
     # -------------------------------------------------------------------- tables
 
     def table(self, key: str) -> Section:
-        """A table, an empty one if it is not there."""
+        """Return a table, an empty one if it does not exist."""
         content = self.get(key, dict, {})
         return Section(content, (*self.route, key), self.problems)
 
     def tables(self, key: str) -> list[Section]:
-        """A list of tables."""
+        """Return a list of tables."""
         found = self.any(key)
         if found is None:
             return []
@@ -488,7 +489,7 @@ class Section:
         ]
 
     def finish(self) -> None:
-        """Note every entry that nobody asked for."""
+        """Record every entry that was not read."""
         for key in self._content:
             if key not in self._asked:
                 self.problem(
@@ -499,7 +500,7 @@ class Section:
 
 
 def advice_for(word: str, known: Sequence[str]) -> str:
-    """The word that was meant, or all there are."""
+    """Return advice with the most similar word, or all known ones."""
     near = get_close_matches(word, known, n=1)
     if near:
         return f"did you mean `{near[0]}`?"

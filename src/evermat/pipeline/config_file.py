@@ -1,4 +1,4 @@
-"""Reading a configuration: all entries are checked, all problems told at once."""
+"""Reads a configuration: all entries are checked, all problems reported at once."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------- places in TOML
 
-# Where the entries of a TOML text stand, for errors that point at them.
+# The positions of the entries of a TOML text, for errors that point at them.
 #
-# The parser of the standard library forgets places. This finds them again by reading
-# lines: headers of tables, and the keys below them. An entry in an inline table that
-# goes over several lines is found at the key of that table.
+# The parser of the standard library discards positions. They are found again by
+# scanning lines: headers of tables, and the keys below them. An entry in an inline
+# table that spans several lines is located at the key of that table.
 
 Step = str | int
 Route = tuple[Step, ...]
@@ -73,7 +73,7 @@ _PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w\-]+)\s*""")
 
 
 class Places:
-    """The places of the entries of a TOML text."""
+    """The positions of the entries of a TOML text."""
 
     def __init__(self, name: str, text: str) -> None:
         self._source = SourceText(name, text)
@@ -82,7 +82,7 @@ class Places:
             self._known.setdefault(route, (start, end))
 
     def label(self, route: Route, remark: str = "") -> Label:
-        """A label for an entry, or for the nearest thing around it that has a place."""
+        """Return a label for an entry, or for the closest one around it."""
         for length in range(len(route), 0, -1):
             place = self._known.get(route[:length])
             if place is not None:
@@ -91,7 +91,7 @@ class Places:
         return Label(Span(self._source, 0, 1), remark)
 
     def _narrowed(self, place: tuple[int, int], rest: Route) -> tuple[int, int]:
-        """The name of an entry of an inline table, if it is on the same line."""
+        """Return the key of an entry of an inline table, if it is on the same line."""
         text = self._source.text
         stop = text.find("\n", place[1])
         line_end = len(text) if stop < 0 else stop
@@ -105,7 +105,7 @@ class Places:
 
 
 def toml_error(name: str, text: str, error: tomllib.TOMLDecodeError) -> Label | None:
-    """The place that the parser speaks of."""
+    """Return the position reported by the parser."""
     found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
     if found is None:
         return None
@@ -139,7 +139,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _opened(parts: list[str], counts: dict[Route, int], *, is_list: bool) -> Route:
-    """The route of a header; `[[a]]` begins the next element, `[a.b]` is in it."""
+    """Return the route of a header: `[[a]]` begins the next element."""
     route: Route = ()
     for at, part in enumerate(parts):
         route = (*route, part)
@@ -158,7 +158,7 @@ _ARGUMENT_KINDS = ("column", "iri", "text", "value")
 
 
 def columns_of(section: Section) -> list[Column]:
-    """The columns that a source declares."""
+    """Return the columns that a source declares."""
     found = []
     for name in section.keys:
         value = section.any(name)
@@ -178,7 +178,7 @@ def _column(name: str, entry: Section) -> Column:
     pattern = entry.optional_text("pattern")
     if pattern is not None:
         try:
-            # Values are matched by Arrow, which knows less than Python does.
+            # Values are matched by Arrow, whose syntax is smaller than Python's.
             pc.match_substring_regex(pa.array([""]), pattern)
         except pa.ArrowInvalid as error:
             entry.problem("pattern", f"not a regular expression: {error}")
@@ -200,7 +200,7 @@ _BOUNDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("string", "iri"), ((str,), "a text")),
     **dict.fromkeys(("date", "datetime"), ((datetime.date,), "a date")),
 }
-"""For types of columns, what a bound is; moments are dates to Python."""
+"""The types of bounds by column type; dates and times are Python's dates."""
 
 
 def _bound(entry: Section, key: str, kind: str | None) -> Bound | None:
@@ -224,7 +224,7 @@ def _bound(entry: Section, key: str, kind: str | None) -> Bound | None:
 
 
 def facts_of(section: Section, *, is_rdf: bool) -> tuple[FactMap, ...]:
-    """What rows of a source become."""
+    """Return the facts that rows of a source become."""
     predicate = section.text("predicate", TRIPLE if is_rdf else "")
     arguments = [] if is_rdf else section.get("arguments", list, [])
     facts = []
@@ -310,8 +310,8 @@ def read_config(file: str | Path) -> Config:
     """Read a configuration.
 
     Raises:
-        ConfigError: it is wrong; its `problems` are all that is.
-        FileMissingError: it is not there.
+        ConfigError: it is invalid; `problems` lists everything.
+        FileMissingError: the file does not exist.
     """
     file = Path(file)
     if file.is_dir():
@@ -344,7 +344,7 @@ def read_config(file: str | Path) -> Config:
 
 
 class _Reader:
-    """Turns tables into parts of a configuration."""
+    """Converts tables to parts of a configuration."""
 
     def __init__(self, file: Path, problems: Problems) -> None:
         self._file = file
@@ -384,7 +384,7 @@ class _Reader:
     # ------------------------------------------------------------------- places
 
     def _place(self, path: str | None) -> str | None:
-        """An absolute path, or the URI as it is."""
+        """Return an absolute path, or the URI as it is."""
         if path is None or "://" in path:
             return path
         return str(self._folder / path)
@@ -398,7 +398,7 @@ class _Reader:
         return str(self._place(path))
 
     def _files(self, section: Section, key: str) -> tuple[Path, ...]:
-        """Files that are read right away, so that they must be there."""
+        """Return files that are read immediately, so that they must exist."""
         found = []
         for at, name in enumerate(section.texts(key)):
             path = self._folder / name
@@ -540,12 +540,12 @@ class _Reader:
             seen.add(part.name)
 
     def _require_places(self, outputs: Sequence[Output]) -> None:
-        """Outputs do not write over each other."""
+        """Check that outputs do not overwrite each other."""
         seen: dict[str, str] = {}
         for at, output in enumerate(outputs):
             key = "table" if output.format in TABLE_FORMATS else "path"
             for what in output.predicates or (output.name,):
-                # Some file systems do not tell large letters from small ones.
+                # Some file systems are case-insensitive.
                 place = output_place(output, what).rstrip("/").casefold()
                 if place and output.url is not None:
                     place = f"{output.url} {place}"
@@ -560,7 +560,7 @@ class _Reader:
                     seen[place] = what
 
     def _require_one_way(self, sources: Sequence[Source]) -> None:
-        """A predicate is compared as a whole, or told what changed; not both."""
+        """Check that all sources of a predicate have change files, or none."""
         ways: dict[str, tuple[bool, str]] = {}
         for at, source in enumerate(sources):
             for predicate in source.predicates:
@@ -600,7 +600,7 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
 
 
 def _named_format(path: str) -> str | None:
-    """The format that the suffix of a path tells."""
+    """Return the format of a path's suffix."""
     name = PurePosixPath(path.rstrip("*"))
     if name.suffix.lower() in COMPRESSIONS:
         name = name.with_suffix("")
@@ -608,7 +608,7 @@ def _named_format(path: str) -> str | None:
 
 
 def _source_name(section: Section, paths: Sequence[str]) -> str:
-    """A name that is made of the predicate, or else of the file."""
+    """Return a name derived from the predicate, or else from the file."""
     known = section.any("predicate")
     if not isinstance(known, str):
         known = PurePosixPath(paths[0]).name.partition(".")[0] if paths else ""
@@ -656,7 +656,7 @@ def _database(
 
 
 def _address(section: Section, folder: Path) -> str:
-    """The address of a database that is read and written without Spark."""
+    """Return the address of a database that is accessed without Spark."""
     url = section.required_text("url", "such as postgresql://user@host/database")
     if url and not is_database(url):
         section.problem(
@@ -705,7 +705,7 @@ def _limit(section: Section) -> Limit:
 
 
 def _check_source(section: Section, source: Source) -> None:
-    """What can be told only once all entries are read."""
+    """Check conditions on several entries."""
     if source.database is not None:
         for key in ("path", "update"):
             if key in section and (key, source.format) != ("path", "spark"):
@@ -784,7 +784,7 @@ def _trigger(section: Section) -> str | float:
 
 
 def _texts_of(section: Section) -> tuple[tuple[str, str], ...]:
-    """Settings with names of their own; numbers and truth values become texts."""
+    """Return settings with arbitrary names; numbers and Booleans become strings."""
     found = []
     for key in section.keys:
         value = section.any(key)

@@ -14,9 +14,9 @@
 |               |                       | has them replace all that is explicit        |
 | `writeStream` | the same, `app_id`    | the same for each batch, exactly once        |
 
-Rows with the columns of a change feed need no predicate when they are written. It is
-Spark's interface for sources in Python: tasks write rows to files beside the state, and
-one commit by the embedded engine takes them all, or none.
+Rows with the columns of a change feed need no predicate when they are written. The
+implementation uses Spark's interface for sources in Python: tasks write rows to files
+beside the state, and one commit by the embedded engine applies all of them, or none.
 """
 
 from __future__ import annotations
@@ -62,23 +62,23 @@ _STORAGE = "storage."
 
 
 class DataSourceError(EvermatError, ValueError):
-    """Options of the data source that do not go together, or rows that do not fit."""
+    """Incompatible options of the data source, or rows that do not fit."""
 
     code: ClassVar[str] = "EM812"
 
 
 def register(spark: SparkSession) -> None:
-    """Have a session know `format("evermat")`."""
+    """Register `format("evermat")` in a session."""
     spark.dataSource.register(EvermatSource)
 
 
 @dataclass(frozen=True)
 class _Options:
-    """What was said about a source or a sink.
+    """Options of a source or a sink.
 
     Attributes:
-        place: where the state is.
-        storage: how to get there, as `deltalake` takes it: options `storage.…`.
+        place: the place of the state.
+        storage: storage options as in `deltalake`: options `storage.…`.
     """
 
     place: str
@@ -92,13 +92,13 @@ class _Options:
     app_id: str | None
 
     def opened(self) -> KnowledgeBase:
-        """The state, with the embedded engine."""
+        """Open the state with the embedded engine."""
         return KnowledgeBase.open(
             self.place, version=self.version, storage_options=dict(self.storage) or None
         )
 
     def latest(self) -> int:
-        """The latest version of the state."""
+        """Return the latest version of the state."""
         table = StateTable.open(self.place, options=self.storage)
         if table is None:
             raise no_state(self.place)
@@ -151,7 +151,7 @@ class EvermatSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What comes after `format`."""
+        """Return the name for `format`."""
         return "evermat"
 
     @property
@@ -159,18 +159,18 @@ class EvermatSource(DataSource):
         return _read_options(cast("Mapping[str, str]", self.options))
 
     def schema(self) -> StructType | str:
-        """The columns: those of the predicate or query, or of a change feed."""
+        """Return the columns of the predicate or query, or of a change feed."""
         options = self._options
         if options.is_feed:
             return FEED
         return from_arrow_schema(_result(options).to_arrow().schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads facts, answers, or all changes up to now."""
+        """Return the reader of facts, answers, or all changes up to now."""
         return _Reader(self._options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Reads changes as they come."""
+        """Return the reader of changes as they are committed."""
         del schema
         options = self._options
         if not options.is_feed:
@@ -181,7 +181,7 @@ class EvermatSource(DataSource):
         return _StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
-        """Writes rows, all in one commit."""
+        """Return the writer of rows in one commit."""
         return _Writer(self._options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802
@@ -189,7 +189,7 @@ class EvermatSource(DataSource):
         schema: StructType,
         overwrite: bool,  # noqa: FBT001
     ) -> DataSourceStreamArrowWriter:
-        """Writes the rows of each batch, exactly once."""
+        """Return the writer of batches of rows, each exactly once."""
         options = self._options
         if options.app_id is None:
             raise DataSourceError(
@@ -216,7 +216,7 @@ class _Reader(DataSourceReader):
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """All rows: a state is opened by one task."""
+        """Yield all rows: a state is opened by one task."""
         del partition
         options = self._options
         if options.is_feed:
@@ -242,7 +242,7 @@ def _changes(options: _Options, first: int, last: int) -> Iterator[pa.RecordBatc
 
 
 class _Versions(InputPartition):
-    """What came after one version, up to another one."""
+    """A partition of the changes after one version, up to another one."""
 
     def __init__(self, first: int, last: int) -> None:
         super().__init__((first, last))
@@ -254,28 +254,28 @@ class _StreamReader(DataSourceStreamReader):
         self._options = options
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The version after which changes are read: `since`, or the latest."""
+        """Return the version after which changes are read: `since`, or the latest."""
         since = self._options.since
         return {"version": self._options.latest() if since is None else since}
 
     def latestOffset(self, *_: object) -> dict[str, int]:  # noqa: N802
-        """The latest version."""
+        """Return the latest version."""
         return {"version": self._options.latest()}
 
     def partitions(
         self, start: dict[str, int], end: dict[str, int]
     ) -> Sequence[InputPartition]:
-        """One piece: updates are small."""
+        """Return one partition, because updates are small."""
         return [_Versions(start["version"], end["version"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The changes of some versions."""
+        """Yield the changes of some versions."""
         versions = cast("_Versions", partition)
         if versions.first < versions.last:
             yield from _changes(self._options, versions.first, versions.last)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Nothing is kept for the reader."""
+        """Do nothing: the reader has no state."""
 
 
 # ----------------------------------------------------------------------------- writing
@@ -314,7 +314,7 @@ class _Writer(DataSourceArrowWriter):
         return open_folder(uri_of(options.place), options.storage)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of a task to a file, which nobody sees before the commit."""
+        """Write the rows of a task to a file, invisible before the commit."""
         storage = self._storage
         storage.create_dir(self._folder, recursive=True)
         path = f"{self._folder}/{uuid4().hex}.arrow"
@@ -329,11 +329,11 @@ class _Writer(DataSourceArrowWriter):
         return _Written(path if batches else "")
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Have the state take all rows, in one commit."""
+        """Apply all rows to the state, in one commit."""
         self._take(messages, None)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what tasks have written."""
+        """Remove the files of tasks."""
         del messages
         self._clear()
 
@@ -350,7 +350,7 @@ class _Writer(DataSourceArrowWriter):
                 tables.append(pa.ipc.open_stream(stream).read_all())
         kb = self._options.opened()
         last = None if batch is None else kb.last_batch(batch[0])
-        # A batch that was committed comes again after a crash.
+        # A batch that was committed is repeated after a crash.
         if batch is None or last is None or last < batch[1]:
             self._update(kb, tables, batch)
         self._clear()
@@ -380,13 +380,13 @@ class _Writer(DataSourceArrowWriter):
 def _events(
     kb: KnowledgeBase, tables: list[pa.Table]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Rows of a change feed as facts to insert and to delete.
+    """Return rows of a change feed as facts to insert and to delete.
 
     Raises:
-        DataSourceError: one of them cannot be followed.
+        DataSourceError: one of them cannot be applied.
     """
     rows = [row for table in tables for row in table.to_pylist()]
-    # Tasks finish in any order; of a feed, versions say what came first.
+    # Tasks finish in any order; versions define the order of a feed.
     rows.sort(key=lambda row: row.get("version") or 0)
     events = read_events(rows, from_columns, kb.predicates)
     if events.bad:
@@ -399,7 +399,7 @@ def _events(
 
 
 class _StreamWriter(DataSourceStreamArrowWriter):
-    """Writes as a batch does; each batch is committed under its number."""
+    """Writes like a batch; each batch is committed under its number."""
 
     def __init__(
         self, options: _Options, schema: StructType, *, overwrite: bool
@@ -416,7 +416,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803  as Spark calls it
     ) -> None:
-        """Have the state take a batch, unless it has."""
+        """Apply a batch to the state, unless it was applied before."""
         self._writer._take(messages, (self._app_id, batchId))  # noqa: SLF001
 
     def abort(
@@ -424,6 +424,6 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Remove what tasks have written."""
+        """Remove the files of tasks."""
         del batchId
         self._writer.abort(messages)

@@ -1,4 +1,4 @@
-"""What can go wrong with a pipeline; every error says which step it was in."""
+"""Errors of pipelines; each names the step in which it occurred."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ConfigError(ProgramError):
-    """A configuration of a pipeline that cannot be followed."""
+    """An invalid configuration of a pipeline."""
 
     code = "EM801"
 
@@ -25,13 +25,13 @@ class SourceError(EvermatError, OSError):
 
 
 class SchemaMismatchError(EvermatError, TypeError):
-    """A source whose columns are not those that the configuration speaks of."""
+    """A source whose columns differ from those of the configuration."""
 
     code: ClassVar[str] = "EM803"
 
 
 class RejectedRowsError(EvermatError, ValueError):
-    """More rows of a source are wrong than the configuration allows."""
+    """More rows of a source are invalid than the configuration allows."""
 
     code: ClassVar[str] = "EM804"
 
@@ -44,7 +44,7 @@ class OutputError(EvermatError, OSError):
 
 @contextmanager
 def plain_output_errors(place: str, entry: str) -> Iterator[None]:
-    """Say what cannot be written where it was asked for."""
+    """Convert errors of a block to ones that name the output."""
     try:
         yield
     except OSError as error:
@@ -56,10 +56,10 @@ def plain_output_errors(place: str, entry: str) -> Iterator[None]:
 
 
 def require_feed_of(version: int, last: int, place: str) -> None:
-    """See that a feed does not tell of versions that a state does not have.
+    """Check that a feed has no versions that the state lacks.
 
     Raises:
-        OutputError: it does, so that it is the feed of another state.
+        OutputError: it has some, so it belongs to another state.
     """
     if last > version:
         raise OutputError(
@@ -70,7 +70,7 @@ def require_feed_of(version: int, last: int, place: str) -> None:
 
 
 class PipelineStateError(EvermatError, RuntimeError):
-    """A command that needs a state that is not there, or not asked for."""
+    """A command needs a state that does not exist, or is not configured."""
 
     code: ClassVar[str] = "EM807"
 
@@ -80,7 +80,7 @@ STEP_NOTE = " = step: "
 
 @contextmanager
 def naming(step: str) -> Iterator[None]:
-    """Add the name of a step to what goes wrong in it."""
+    """Add the name of a step to errors in it."""
     try:
         yield
     except EvermatError as error:
@@ -90,5 +90,5 @@ def naming(step: str) -> Iterator[None]:
 
 
 def notes(error: BaseException) -> list[str]:
-    """What was noted on an error on its way up."""
+    """Return the notes that were added to an error."""
     return list(getattr(error, "__notes__", ()))

@@ -1,7 +1,7 @@
-"""Expectations: what is to hold, or not to hold, before results are published.
+"""Expectations: conditions that are checked before results are published.
 
-They are checked between the commit and the outputs: the state is what the sources say,
-and what people read stays as it was if an expectation fails.
+They are checked between the commit and the outputs: the state is up to date with the
+sources, and published results do not change if an expectation fails.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class ExpectationError(EvermatError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of an expectation.
+    """The result of an expectation.
 
     Attributes:
-        is_met: whether all is as expected.
-        answers: how many answers its query has.
+        is_met: whether it is met.
+        answers: the number of answers of its query.
         sample: some of them.
-        place: where all of them are, if they were set aside.
+        place: where all of them were written, if they were quarantined.
     """
 
     expectation: Expectation
@@ -47,7 +47,7 @@ class Finding:
 
     @property
     def note(self) -> str:
-        """In words, for lines and pages."""
+        """The result in words, for lines and pages."""
         if self.is_met:
             return "met"
         found = counted(self.answers, "answer") if self.answers else "no answer"
@@ -56,12 +56,12 @@ class Finding:
 
 
 def look_into(kb: KnowledgeBase, expectation: Expectation, folder: str) -> Finding:
-    """Ask a query, and see whether the answers are as expected.
+    """Run a query, and check whether the answers are as expected.
 
     Args:
-        kb: what holds now.
-        expectation: what should.
-        folder: where answers go that are set aside.
+        kb: the knowledge base.
+        expectation: the expectation.
+        folder: the folder for quarantined answers.
     """
     result = kb.query(expectation.query)
     answers = len(result)
@@ -75,10 +75,10 @@ def look_into(kb: KnowledgeBase, expectation: Expectation, folder: str) -> Findi
 
 
 def require_met(findings: list[Finding]) -> None:
-    """Refuse to publish results of which something else was expected.
+    """Refuse to publish results that are not as expected.
 
     Raises:
-        ExpectationError: telling of all such expectations.
+        ExpectationError: with all such expectations.
     """
     failed = [
         each

@@ -1,7 +1,7 @@
-"""Files of a source, wherever they lie, and the pieces in which they are read.
+"""Files of a source, local or remote, and the pieces in which they are read.
 
-Paths are local, or URIs of what Arrow can open (`file:`, `s3:`, `gs:`, `hdfs:`). A
-file of lines is cut into splits of bytes; a line belongs to the split it begins in.
+Paths are local, or URIs that Arrow can open (`file:`, `s3:`, `gs:`, `hdfs:`). A file of
+lines is divided into splits of bytes; a line belongs to the split it begins in.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class File:
     """A file that was found.
 
     Attributes:
-        uri: what opens it, on every machine that sees the same files.
-        name: what people call it: its path, from the folder of the configuration.
-        modified: when it was written, in nanoseconds; 0 if nobody knows.
+        uri: the address, on every machine that sees the same files.
+        name: the name in messages: its path, relative to the folder of the
+            configuration.
+        modified: the time when it was written, in nanoseconds; 0 if it is not known.
     """
 
     uri: str
@@ -59,13 +60,13 @@ class File:
 
     @property
     def compression(self) -> str | None:
-        """The codec that its name speaks of."""
+        """The compression according to its name."""
         return COMPRESSIONS.get(PurePosixPath(self.uri).suffix.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A piece of a file: the lines or row groups that begin between two places."""
+    """A piece of a file: the lines or row groups that begin between two offsets."""
 
     file: File
     start: int
@@ -73,12 +74,12 @@ class Split:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """The size in bytes."""
         return (self.file.size if self.end is None else self.end) - self.start
 
 
 def file_system(place: str) -> tuple[arrow_fs.FileSystem, str]:
-    """What opens a path or URI, and the path to give it."""
+    """Return the file system of a path or URI, and the path in it."""
     if "://" not in place:
         return arrow_fs.LocalFileSystem(), place
     try:
@@ -104,14 +105,14 @@ def _unreachable(place: str, error: Exception) -> SourceError:
 
 
 def find_files(places: Iterable[str], folder: str = "") -> list[File]:
-    """The files at paths: files themselves, what is in folders, what fits patterns.
+    """Return the files at paths, in folders, and matching patterns.
 
     Args:
         places: absolute paths or URIs.
-        folder: names are relative to it where they can be.
+        folder: names are relative to it where possible.
 
     Raises:
-        SourceError: nothing is there, or it cannot be reached.
+        SourceError: no file exists, or it cannot be reached.
     """
     found: dict[str, File] = {}
     for place in places:
@@ -128,7 +129,7 @@ def find_files(places: Iterable[str], folder: str = "") -> list[File]:
 
 
 def is_empty_folder(place: str) -> bool:
-    """Whether there is a folder, and nothing to read in it."""
+    """Return whether a folder exists that has nothing to read."""
     system, path = file_system(place)
     try:
         (info,) = system.get_file_info([path])
@@ -162,7 +163,7 @@ def _files_at(place: str, folder: str) -> Iterator[File]:
 
 def _below(system: arrow_fs.FileSystem, folder: str) -> list[arrow_fs.FileInfo]:
     selector = arrow_fs.FileSelector(folder, allow_not_found=True, recursive=True)
-    # What Spark and others call _temporary or .crc is not data.
+    # Files such as _temporary or .crc of Spark and others are not data.
     return [
         info
         for info in system.get_file_info(selector)
@@ -179,7 +180,7 @@ def _folder_of(pattern: str) -> str:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression for a pattern: `*` stays in a folder, `**` does not."""
+    """Return a regular expression for a pattern: only `**` crosses folders."""
     pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^\]]*\])", pattern)
     known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(
@@ -189,7 +190,7 @@ def _expression(pattern: str) -> str:
 
 
 def splits_of(files: Iterable[File], *, whole: bool = False) -> list[Split]:
-    """The pieces in which files are read; compressed ones cannot be cut."""
+    """Return the pieces in which files are read; compressed files are not divided."""
     pieces = []
     for file in files:
         if whole or file.compression or file.size <= SPLIT_BYTES:
@@ -201,14 +202,14 @@ def splits_of(files: Iterable[File], *, whole: bool = False) -> list[Split]:
 
 
 def contents(file: File) -> bytes:
-    """All bytes of a file, unpacked."""
+    """Return all bytes of a file, unpacked."""
     with _reading(file), opened(file) as stream:
         data: bytes = stream.read()
     return data
 
 
 def raw_bytes(file: File) -> Iterator[bytes]:
-    """The bytes of a file as they are stored, block by block."""
+    """Yield the bytes of a file as they are stored, block by block."""
     system, path = file_system(file.uri)
     with _reading(file), system.open_input_stream(path) as stream:
         while block := stream.read(BYTES_AT_ONCE):
@@ -216,10 +217,10 @@ def raw_bytes(file: File) -> Iterator[bytes]:
 
 
 def line_number(name: str, folder: str, position: int) -> int | None:
-    """The number of the line, from 1, that begins at a byte of a file.
+    """Return the number of the line, from 1, that begins at an offset in a file.
 
-    Pieces of files are read on their own, so nobody has counted the lines before. None
-    if that is too far into the file to be counted now.
+    Pieces of files are read independently, so lines were not counted before. None if
+    the offset is too large to count lines now.
     """
     if position > _FAR:
         return None
@@ -236,11 +237,11 @@ def line_number(name: str, folder: str, position: int) -> int | None:
 
 
 _FAR = 1 << 30
-"""Bytes of a file that are looked at again to tell the number of a line."""
+"""Largest offset in a file for which the number of the line is counted."""
 
 
 def opened(file: File) -> pa.NativeFile | UnpackingStream:
-    """A stream of the file's bytes, unpacked; one that can seek if it is not packed."""
+    """Open a file's bytes, unpacked; the stream is seekable if it is not compressed."""
     system, path = file_system(file.uri)
     try:
         if file.compression is None:
@@ -259,9 +260,9 @@ class Lines:
     """Some lines of a file.
 
     Attributes:
-        texts: without their ends.
-        positions: the byte at which each begins.
-        broken: lines that are not UTF-8, as position and bytes.
+        texts: the lines without their ends.
+        positions: the offset at which each begins.
+        broken: lines that are not UTF-8, as offset and bytes.
     """
 
     file: str
@@ -270,7 +271,7 @@ class Lines:
     broken: tuple[tuple[int, bytes], ...] = ()
 
     def where(self, keep: pa.Array) -> Lines:
-        """The lines that are true."""
+        """Return the lines that are true in a mask."""
         return Lines(
             self.file,
             self.texts.filter(keep),
@@ -280,10 +281,10 @@ class Lines:
 
 
 def lines_of(split: Split) -> Iterator[Lines]:
-    """The lines of a split, many at a time; empty lines are left out.
+    """Yield the lines of a split in batches; empty lines are skipped.
 
     Raises:
-        SourceError: the file cannot be read, or is not what its suffix says.
+        SourceError: the file cannot be read, or has another format than its suffix.
     """
     with _reading(split.file):
         for start, block in _blocks(split):
@@ -304,11 +305,12 @@ def _reading(file: File) -> Iterator[None]:
 
 
 def _blocks(split: Split) -> Iterator[tuple[int, bytes]]:
-    """Blocks of whole lines, each with its place in the file."""
+    """Yield blocks of whole lines, each with its offset in the file."""
     with opened(split.file) as stream:
         position = split.start
         if position and isinstance(stream, pa.NativeFile):
-            # A line that begins right here is ours, so look at the byte before.
+            # A line that begins exactly here belongs to this split, so read the byte
+            # before.
             position -= 1
             stream.seek(position)
             position += len(_rest_of_line(stream))
@@ -378,7 +380,7 @@ def _decoded(line: bytes) -> str | None:
 
 
 def first_line(file: File) -> str:
-    """The first line of a file, without its end."""
+    """Return the first line of a file, without its end."""
     with _reading(file), opened(file) as stream:
         line = _rest_of_line(stream)
     try:
@@ -393,7 +395,7 @@ def first_line(file: File) -> str:
 # ----------------------------------------------------------------------- written files
 
 _TEXT_FORMATS = {"csv", "tsv"}
-# Parts of outputs, and what Spark and file systems leave beside such.
+# Parts of outputs, and files that Spark and file systems add.
 _WRITTEN = re.compile(r"part-[\w.\-]+|_\w+|\.[\w.\-]+")
 
 
@@ -405,18 +407,18 @@ def write_file(
     what: str,
     shapes: Sequence[Shape] | None = None,
 ) -> Mapping[str, int]:
-    """Write a file here, and bring it to where it belongs.
+    """Write a file locally, and move it to its destination.
 
     Args:
         suffix: the format.
-        system: where it belongs.
-        path: its name there.
+        system: the file system of the destination.
+        path: the path there.
         table: columns of terms.
         what: the predicate.
-        shapes: of the whole columns, where the table is only a part of the rows.
+        shapes: the shapes of whole columns, if the table is only a part of the rows.
 
     Returns:
-        How many rows were left out, by what is wrong with them.
+        The number of skipped rows, by reason.
     """
     left_out: Mapping[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="evermat-output-") as folder:
@@ -434,8 +436,8 @@ def write_file(
 
 
 def bring(local: Path, system: FileSystem, path: str) -> None:
-    """Copy a local file to a place where it is not seen before it is complete."""
-    # Stores of objects show nothing before the end, and have to copy what is moved.
+    """Copy a local file to a place where it is not visible before it is complete."""
+    # Object stores show nothing before the end, and would have to copy to move.
     hidden = path
     if can_move_folders(system):
         folder, _, name = path.rpartition("/")
@@ -448,24 +450,24 @@ def bring(local: Path, system: FileSystem, path: str) -> None:
 
 
 def replace_folder(place: str, fill: Callable[[FileSystem, str, str], None]) -> None:
-    """Replace a folder as a whole, once all that it is to hold is there.
+    """Replace a folder as a whole, once its new contents are complete.
 
-    Stores of objects have no folders that could be moved: there, files are replaced
-    one after the other, and then those are removed that are no longer among them.
+    Object stores cannot move folders: there, files are replaced one after the other,
+    and then those are removed that are no longer among them.
 
     Args:
         place: the folder.
-        fill: writes the files into another folder, of which it is told the file
-            system, the path and the place.
+        fill: writes the files into another folder, given the file system, the path and
+            the place.
 
     Raises:
-        OSError: the folder holds what no output has written, which is not lost.
+        OSError: the folder has files that no output has written, which are kept.
     """
     system, path = file_system(place)
     path = path.rstrip("/")
     require_outputs_only(system, path)
     parent, _, name = path.rpartition("/")
-    # Hidden, and under names that nobody else would use.
+    # Hidden, and with names that do not collide with others.
     new, old = f"{parent}/.{name}.new", f"{parent}/.{name}.old"
     for each in (new, old):
         remove(system, each)
@@ -487,7 +489,7 @@ def replace_folder(place: str, fill: Callable[[FileSystem, str, str], None]) -> 
 
 
 def require_outputs_only(system: FileSystem, path: str) -> None:
-    """Refuse a folder with files of others, which replacing it would remove."""
+    """Refuse to replace a folder with foreign files, which would be removed."""
     kind = _kind(system, path)
     if kind is FileType.NotFound:
         return
@@ -503,12 +505,12 @@ def require_outputs_only(system: FileSystem, path: str) -> None:
 
 
 def can_move_folders(system: FileSystem) -> bool:
-    """Whether moving a folder or a file is one step, as it is where there are any."""
+    """Return whether moving a folder or a file is atomic."""
     return system.type_name in {"local", "hdfs"}
 
 
 def _file_names(system: FileSystem, folder: str) -> set[str]:
-    """The files in a folder, and in folders in it."""
+    """Return the files in a folder and its subfolders."""
     selector = FileSelector(folder, recursive=True, allow_not_found=True)
     return {
         info.path.removeprefix(f"{folder}/")
@@ -523,7 +525,7 @@ def _kind(system: FileSystem, path: str) -> FileType:
 
 
 def remove(system: FileSystem, path: str) -> None:
-    """Remove a file or a folder, if there is one."""
+    """Remove a file or a folder, if it exists."""
     kind = _kind(system, path)
     if kind is FileType.Directory:
         system.delete_dir(path)
@@ -535,15 +537,15 @@ def remove(system: FileSystem, path: str) -> None:
 
 
 def read_json(line: str, number: Callable[[str], object] | None = None) -> Any:  # noqa: ANN401  whatever is there
-    """The value of a line.
+    """Parse the JSON value of a line.
 
     Args:
-        line: what to read.
-        number: makes something else of numbers than Python does.
+        line: the line.
+        number: converts numbers, instead of Python's conversion.
 
     Raises:
-        ValueError: it is no JSON, is nested too deeply, or has half of a pair of
-            surrogates, which is no text that could be stored.
+        ValueError: it is not JSON, is nested too deeply, or has an unpaired surrogate,
+            which cannot be stored.
     """
     try:
         found = json.loads(line, parse_float=number, parse_int=number)
