@@ -51,7 +51,7 @@ class Snapshot(Protocol):
     """Facts as of one moment, unaffected by later changes of the engine."""
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each nonempty relation."""
+        """Return the number of facts of each nonempty relation."""
 
     def read(self, relation: str) -> pa.Table:
         """Return a relation's rows as columns of terms (`evermat.columns.TERM`)."""
@@ -70,7 +70,7 @@ class StoredChange(Protocol):
     """
 
     def relations(self) -> Mapping[str, int]:
-        """The number of rows of each nonempty relation."""
+        """Return the number of rows of each nonempty relation."""
 
     def read(self, relation: str) -> pa.Table:
         """Return columns of terms for the facts, and a column for each number."""
@@ -138,7 +138,7 @@ class DistantRows(Protocol):
         """Return the rows as a Spark data frame, with plain types."""
 
     def terms(self) -> Any:  # noqa: ANN401  a frame of Spark
-        """The same, with a struct of kind and string for each value."""
+        """Return the same, with a struct of kind and string for each value."""
 
 
 class ChangeQueries(Protocol):
@@ -208,7 +208,7 @@ class Engine(Protocol):
         """Declare a relation; repeating it with the same arity is harmless."""
 
     def relations(self) -> Mapping[str, int]:
-        """The arity of every declared relation."""
+        """Return the arity of every declared relation."""
 
     # -- sets
 

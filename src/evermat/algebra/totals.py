@@ -81,7 +81,7 @@ class Total:
         return not self.decimals and not self.doubles
 
     def sum(self) -> Constant:
-        """The sum."""
+        """Return the sum."""
         if self.is_of_integers:
             return _integer("sum", self.exact)
         if self.doubles:
