@@ -164,9 +164,9 @@ class KnowledgeBase:
         _check_watchers(budget, progress)
         persistence: Persistence | None = None
         if state is not None:
-            settings = (counters, modules, equality)
-            persistence = _persistence(state, settings, storage_options)
-        manner = Settings(
+            stored = (counters, modules, equality)
+            persistence = _persistence(state, stored, storage_options)
+        settings = Settings(
             algorithm, equality, counters, modules, budget, progress, contradictions
         )
         chosen = _engine_of(engine, spark)
@@ -176,7 +176,7 @@ class KnowledgeBase:
         self.turn = RLock()
         self._allow_paths = tuple(allow_paths)
         with allowing(self._allow_paths):
-            self._session = Session(chosen, manner, persistence, rules)
+            self._session = Session(chosen, settings, persistence, rules)
 
     @classmethod
     def open(  # noqa: PLR0913  all but the place are keyword arguments
@@ -747,8 +747,8 @@ class KnowledgeBase:
         On Spark, it also shows the partitioning of facts, and the rules that run inside
         tasks.
         """
-        keeper = self._session
-        return plans_text(keeper.engine, keeper.strata, keeper.modules)
+        session = self._session
+        return plans_text(session.engine, session.strata, session.modules)
 
     @serialised
     def profile(self) -> Profile:

@@ -398,10 +398,10 @@ def gist(text: str) -> str:
         if raised:
             return _short(raised[-1])
     text = _COLOUR.sub("", text)
-    told = re.search("<Message>(.+?)</Message>", text)
-    if told:
+    message = re.search("<Message>(.+?)</Message>", text)
+    if message:
         # An object store that uses the S3 protocol rejected the request.
-        return _short(told[1])
+        return _short(message[1])
     # The innermost cause, the exception that Java passed to Python, or its last words.
     causes = re.findall(
         r"^(?:Caused by: |: |\s*↳ |Exception in thread \"main\" )(?:[\w.$]+: )?(.+)$",

@@ -212,8 +212,8 @@ def _called(
     except EvermatError:
         raise
     except Exception as problem:
-        told = f"{type(problem).__name__}: {problem}"
-        raise FunctionError(f"`{name}` raised {told}") from problem
+        cause = f"{type(problem).__name__}: {problem}"
+        raise FunctionError(f"`{name}` raised {cause}") from problem
 
 
 def _result(name: str, value: object, annotation: object) -> Constant:

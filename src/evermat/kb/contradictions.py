@@ -112,7 +112,7 @@ class ContradictionError(EvermatError, ValueError):
         self.count = count
         self.explanation = explanation
         super().__init__(
-            f"the update would lead to {_told(self.contradictions, count)}",
+            f"the update would lead to {_summary(self.contradictions, count)}",
             reason='contradictions are refused here: `contradictions="refuse"`',
             help="correct the facts or the rules, or let contradictions be reported",
         )
@@ -136,7 +136,7 @@ class ContradictionWarning(EvermatError, UserWarning):  # noqa: N818  a warning
     def __init__(self, contradictions: Sequence[Contradiction], count: int) -> None:
         self.count = count
         super().__init__(
-            f"the update leads to {_told(contradictions, count)}",
+            f"the update leads to {_summary(contradictions, count)}",
             help="`kb.contradictions()` lists and explains them",
         )
 
@@ -147,7 +147,7 @@ def warn_of(contradictions: Iterable[Contradiction], count: int) -> None:
     warnings.warn(ContradictionWarning(some, count), stacklevel=5)
 
 
-def _told(some: Sequence[Contradiction], count: int) -> str:
+def _summary(some: Sequence[Contradiction], count: int) -> str:
     shown = ", ".join(map(str, some[:_SHOWN]))
     more = count - min(len(some), _SHOWN)
     rest = f" and {more:,} more" if more else ""
@@ -164,11 +164,11 @@ def has_contradictions(kept: Materialisation | EqualityMaterialisation) -> bool:
 
 def contradiction_sizes(outcome: Outcome) -> tuple[int, int]:
     """Return the numbers of contradictions that an update added and removed."""
-    came, left = (
+    added, removed = (
         sum(size for name, size in facts.relations().items() if is_contradiction(name))
         for facts in (outcome.added, outcome.removed)
     )
-    return came, left
+    return added, removed
 
 
 class Contradictions:

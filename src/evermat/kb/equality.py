@@ -348,8 +348,8 @@ class EqualityMaterialisation(Driver):
             try:
                 attempt = self._maintain(job, choice.algorithm, watch)
             except CostLimitReached as signal:
-                withdrawn = job.deletions.size()
-                self._history = self._history.reached(withdrawn, signal.expected)
+                deletions = job.deletions.size()
+                self._history = self._history.reached(deletions, signal.expected)
                 raise
         explicit = ExplicitChange(attempt.deleted, attempt.inserted, update.ignored)
         if dry:

@@ -418,7 +418,7 @@ def explain(
     )
     explainer = Explainer(prover, kept.reading)
 
-    def told(found: proofs.Failure) -> Failure:
+    def described(found: proofs.Failure) -> Failure:
         """Add the actual value of the aggregate at which a rule fails."""
         failure = rules.failure(found)
         failed = failure.failed
@@ -433,7 +433,7 @@ def explain(
         return Explanation(
             fact,
             holds=False,
-            failures=tuple(map(told, explainer.failures(fact, _MOST_FAILURES))),
+            failures=tuple(map(described, explainer.failures(fact, _MOST_FAILURES))),
             prefixes=prefixes,
         )
     immediate = explainer.derivations(fact) if derivations else []

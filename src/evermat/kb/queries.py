@@ -369,7 +369,7 @@ def _ask(
         # Settled here, because engines can only nest views to a limited depth.
         others = engine.no_facts()
         answers: Facts = engine.no_facts()
-        for rule in sorted(rules, key=_turn):
+        for rule in sorted(rules, key=_rank):
             query = query_of(rule)
             rows = engine.answer(query, Views(known, known))
             facts = engine.intern(rule.head.predicate, rows)
@@ -386,7 +386,7 @@ def _ask(
         engine.rollback()
 
 
-def _turn(rule: Rule) -> int:
+def _rank(rule: Rule) -> int:
     """Return the rank of a rule: all may read `~other`, and none reads answers."""
     return {OTHER: 0, ANSWER: 2}.get(rule.head.predicate, 1)
 

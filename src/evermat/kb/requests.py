@@ -139,22 +139,22 @@ def _checked(
     together = request.insert
     if request.replace:
         together = _with_replacements(request, catalogue)
-    coming = _side(together, request.add_rules, prefixes)
-    going = _side(request.delete, request.remove_rules, prefixes)
-    for name in {*coming.data, *(atom.predicate for atom in coming.atoms)}:
+    additions = _side(together, request.add_rules, prefixes)
+    removals = _side(request.delete, request.remove_rules, prefixes)
+    for name in {*additions.data, *(atom.predicate for atom in additions.atoms)}:
         if not is_contradiction(name):
             catalogue.check_name(name)
-    for name in going.data:
+    for name in removals.data:
         catalogue.require(name)
-    for fact in going.facts:
+    for fact in removals.facts:
         catalogue.require(fact.predicate, span=fact.span)
-    for side in (coming, going):
+    for side in (additions, removals):
         for atom in side.atoms:
             catalogue.check(atom.predicate, atom.arity, span=atom.span)
-    _require_valid(coming, catalogue)
-    later = catalogue.extended(_mentioned(coming))
-    names = ColumnNames(catalogue.column_names, lambda: (*rules(), *coming.rules))
-    insert = fact_tables(coming.data, coming.facts, later, stage, names)
+    _require_valid(additions, catalogue)
+    later = catalogue.extended(_mentioned(additions))
+    names = ColumnNames(catalogue.column_names, lambda: (*rules(), *additions.rules))
+    insert = fact_tables(additions.data, additions.facts, later, stage, names)
     later = later.extended(
         Declaration(name, table.num_columns)
         for name, table in insert.items()
@@ -162,11 +162,11 @@ def _checked(
     )
     return CheckedRequest(
         insert=insert,
-        delete=fact_tables(going.data, going.facts, later, stage, names),
-        add_rules=coming.rules,
-        remove_rules=going.rules,
+        delete=fact_tables(removals.data, removals.facts, later, stage, names),
+        add_rules=additions.rules,
+        remove_rules=removals.rules,
         catalogue=later.with_column_names(names.first),
-        prefixes={**prefixes, **dict(coming.program.prefixes)},
+        prefixes={**prefixes, **dict(additions.program.prefixes)},
         replace=frozenset(request.replace),
     )
 

@@ -220,17 +220,17 @@ class Session:
     def __init__(
         self,
         engine: Engine,
-        manner: Settings,
+        settings: Settings,
         persistence: Persistence | None,
         rules: RuleInput | Iterable[RuleInput] | None,
     ) -> None:
         self.persistence = persistence
-        self._settings = manner
-        self._materialisation = _materialisation(engine, manner, persistence)
-        self._materialisation.require_algorithm(manner.algorithm)
+        self._settings = settings
+        self._materialisation = _materialisation(engine, settings, persistence)
+        self._materialisation.require_algorithm(settings.algorithm)
         self._is_empty = True
         self._has_contradictions = False
-        is_known = manner.equality == "axioms"
+        is_known = settings.equality == "axioms"
         self.catalogue = with_equality(Catalogue()) if is_known else Catalogue()
         self.prefixes: Mapping[str, str] = {}
         self._queries = PreparedQueries()
@@ -350,8 +350,8 @@ class Session:
 
     def _after(self, checked: CheckedRequest) -> Contradictions:
         """Return the contradictions that would hold after a request."""
-        manner = replace(self._settings, contradictions="ignore")
-        other = Session(make_engine("embedded"), manner, None, None)
+        settings = replace(self._settings, contradictions="ignore")
+        other = Session(make_engine("embedded"), settings, None, None)
         reader = self.reader
         facts: dict[str, list[object]] = {
             each.name: [reader.facts(each, "explicit")] for each in self.catalogue
@@ -404,16 +404,16 @@ class Session:
         self, checked: CheckedRequest, algorithm: str | None
     ) -> tuple[Materialisation | EqualityMaterialisation, str]:
         """Return the driver that carries out a request, and the algorithm to use."""
-        kept, manner = self._materialisation, self._settings
+        kept, settings = self._materialisation, self._settings
         usual = algorithm or self._usual_algorithm()
         has_equality = isinstance(kept, EqualityMaterialisation)
         is_new = (
-            manner.equality == "auto"
+            settings.equality == "auto"
             and not has_equality
             and bool(checked.insert or checked.add_rules)
             and asks_for_equality(checked)
         )
-        if is_new or has_equality or manner.equality == "axioms":
+        if is_new or has_equality or settings.equality == "axioms":
             require_usual_arities(checked.catalogue)
         if not is_new or isinstance(kept, EqualityMaterialisation):
             return kept, usual
@@ -421,11 +421,11 @@ class Session:
         new = EqualityMaterialisation.taking_over(
             kept.engine,
             kept.written_rules,
-            modules=manner.modules,
+            modules=settings.modules,
             budget=kept.budget,
             progress=kept.progress,
         )
-        new.require_algorithm(manner.algorithm)
+        new.require_algorithm(settings.algorithm)
         new.require_algorithm(usual)
         return new, REMATERIALISE
 
@@ -531,23 +531,23 @@ class Session:
 
 
 def _materialisation(
-    engine: Engine, manner: Settings, persistence: Persistence | None
+    engine: Engine, settings: Settings, persistence: Persistence | None
 ) -> Materialisation | EqualityMaterialisation:
     is_kept_rewritten = persistence is not None and persistence.rewrites
-    if manner.equality == "rewrite" or is_kept_rewritten:
+    if settings.equality == "rewrite" or is_kept_rewritten:
         return EqualityMaterialisation(
             engine,
-            modules=manner.modules,
-            budget=manner.budget,
-            progress=manner.progress,
+            modules=settings.modules,
+            budget=settings.budget,
+            progress=settings.progress,
         )
     return Materialisation(
         engine,
-        counters=manner.counters,
-        modules=manner.modules,
+        counters=settings.counters,
+        modules=settings.modules,
         lazy=persistence is None,
-        budget=manner.budget,
-        progress=manner.progress,
+        budget=settings.budget,
+        progress=settings.progress,
     )
 
 

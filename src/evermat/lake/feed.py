@@ -86,15 +86,15 @@ class Standing:
             facts: functions that read all facts of the previous version, and of this
                 one.
         """
-        left = changed.filter(pc.less(changed["holds"], 0))
-        came = changed.filter(pc.greater(changed["holds"], 0))
+        removed = changed.filter(pc.less(changed["holds"], 0))
+        added = changed.filter(pc.greater(changed["holds"], 0))
         before = after = self.pairs
         if moved is not None:
             self.pairs = after = summed_facts([before, moved])
             ids = _ids(moved)
             old, new = (read() for read in facts)
-            left, came = _with(left, old, ids), _with(came, new, ids)
-        was, now = self._side(left, before), self._side(came, after)
+            removed, added = _with(removed, old, ids), _with(added, new, ids)
+        was, now = self._side(removed, before), self._side(added, after)
         for name in sorted(was.names | now.names):
             for holds, gone in ((-1, Gone(was, now)), (1, Gone(now, was))):
                 found = gone.read(name)

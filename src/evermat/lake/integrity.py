@@ -159,17 +159,17 @@ def opened_by_delta(log: Log) -> tuple[DeltaTable, Contents]:
     except TableNotFoundError:
         if log.latest() < 0:
             raise
-        _blame(log)
+        _raise_damage(log)
         raise DamagedStateError(FOLDER, log.place, "Delta finds no table") from None
     except Exception:
-        _blame(log)
+        _raise_damage(log)
         raise
     latest = delta.version()
     if latest < log.noted():
         raise DamagedStateError(entry_path(latest + 1), log.place, "it is missing")
     contents = log.contents(latest)
     if not _agrees(delta, contents):
-        _blame(log)
+        _raise_damage(log)
         raise DamagedStateError(FOLDER, log.place, "Delta reads another state from it")
     return delta, contents
 
@@ -200,7 +200,7 @@ def _columns(found: Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in found.fields}
 
 
-def _blame(log: Log) -> None:
+def _raise_damage(log: Log) -> None:
     """Raise an error that names the file that makes Delta fail, if there is one."""
     try:
         problem = next(problems_of_log(log), None)

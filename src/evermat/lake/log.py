@@ -235,8 +235,8 @@ def read_entry(version: int, data: bytes) -> LogEntry:
         _require(info.get(_DIGEST) == _digest(texts), "its digest does not fit")
         contents = _contents(json.loads(info[_CONTENTS]))
         _require(contents.version == version, f"it belongs to {contents.version}")
-        told = contents.actions
-        fits = told is None or told == digest_of_actions(actions)
+        expected = contents.actions
+        fits = expected is None or expected == digest_of_actions(actions)
         _require(fits, "what it tells Delta changed")
     update = json.loads(texts[_UPDATE]) if _UPDATE in texts else None
     return LogEntry(version, tuple(actions), info, update, contents)

@@ -431,7 +431,7 @@ class LakeState:
             add += merged
             remove += old
         info = {
-            **_came_and_left(counts),
+            **_added_and_removed(counts),
             "changes": [file.path for file in new],
             "batch": list(self._batch) if self._batch else None,
         }
@@ -528,7 +528,7 @@ def _instances(facts: pa.Table) -> int:
     return int(total["c_nr"] + total["c_r"] - total["given"])
 
 
-def _came_and_left(
+def _added_and_removed(
     counts: Mapping[tuple[object, ...], int],
 ) -> dict[str, dict[str, int]]:
     """Return the numbers of facts added and removed by relation, from `_COUNTED`."""

@@ -333,8 +333,8 @@ class StateTable:
         numbers: list[Transaction],
         info: Mapping[str, Any] | None = None,
     ) -> None:
-        told = digest_of_actions(map(as_logged, [*actions, *numbers]))
-        contents = self._next(replace(contents, actions=told))
+        digest = digest_of_actions(map(as_logged, [*actions, *numbers]))
+        contents = self._next(replace(contents, actions=digest))
         try:
             self.delta.create_write_transaction(
                 actions,

@@ -427,7 +427,7 @@ def _as_entry(
         if path not in before.files
     ]
     remove = [file for path, file in before.files.items() if path not in after.files]
-    told = [*delta_actions(add, remove), Transaction(WRITER, after.number)]
+    logged = [*delta_actions(add, remove), Transaction(WRITER, after.number)]
     now = int(time.time() * 1000)
     info = {
         "timestamp": now,
@@ -440,7 +440,7 @@ def _as_entry(
         ("commitInfo", info),
         ("protocol", PROTOCOL),
         ("metaData", about),
-        *map(as_logged, told),
+        *map(as_logged, logged),
     ]
     lines = [json.dumps({kind: fields}) for kind, fields in actions]
     return "\n".join(lines).encode()

@@ -392,7 +392,7 @@ it yields more observations."""
 _MARGIN_FOR_INSERTIONS = 1.12
 """The same for insertions, where there is less to gain, and an attempt to lose."""
 
-_PATIENCE = 0.45
+_COST_SHARE = 0.45
 """The most a deletion may cost, relative to rematerialisation, unless it is expected to
 cost more and still be worth it."""
 
@@ -474,8 +474,8 @@ def choose(situation: Situation, history: History) -> Choice:
     if situation.insertions > 2 * history.explicit:
         return Choice(REMATERIALISE, "most of the facts are new")
     if situation.changes_rules:
-        allowed = _PATIENCE * restart_price(history.instances, history)
-        return replace(maintain, cost_limit=_patience(allowed, history))
+        allowed = _COST_SHARE * restart_price(history.instances, history)
+        return replace(maintain, cost_limit=_cost_limit(allowed, history))
     if history.instances < _LITTLE:
         return maintain
     if not situation.deletions:
@@ -495,14 +495,14 @@ def _for_deletion(situation: Situation, history: History, maintain: Choice) -> C
     if prices.maintaining > _MARGIN * prices.restarting:
         return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
     if situation.is_search:
-        return replace(maintain, cost_limit=_patience_with_search(prices, history))
-    allowed = _PATIENCE * prices.restarting
+        return replace(maintain, cost_limit=_search_cost_limit(prices, history))
+    allowed = _COST_SHARE * prices.restarting
     if is_known:
         # Deleting is about half of the work, and may turn out to be twice as much.
         allowed = max(allowed, prices.maintaining)
-        return replace(maintain, cost_limit=_patience(allowed, history))
+        return replace(maintain, cost_limit=_cost_limit(allowed, history))
     forecast = _forecast(situation.deletions, history)
-    cost_limit = replace(_patience(allowed, history), forecast=forecast)
+    cost_limit = replace(_cost_limit(allowed, history), forecast=forecast)
     return replace(maintain, cost_limit=cost_limit)
 
 
@@ -627,7 +627,7 @@ def reason_to_give_up(
     return f"there were {history.instances:,.0f}, and will be about {total:,.0f}"
 
 
-def _patience_with_search(prices: Prices, history: History) -> CostLimit:
+def _search_cost_limit(prices: Prices, history: History) -> CostLimit:
     """Return the cost limit of a search for proofs.
 
     Its work is not repeated when facts are added, so it may cost as much as
@@ -641,6 +641,6 @@ def _patience_with_search(prices: Prices, history: History) -> CostLimit:
     )
 
 
-def _patience(seconds: float, history: History) -> CostLimit:
+def _cost_limit(seconds: float, history: History) -> CostLimit:
     instances = max(seconds / history.deletion_speed, _LITTLE)
     return CostLimit(instances=instances, seconds=seconds)

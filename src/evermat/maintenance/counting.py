@@ -141,11 +141,11 @@ def maintain(run: Run) -> None:
         with run.forwards("count up"):
             winners = count_up(run, stratum, changes)
         with run.forwards("apply"):
-            gone = run.engine.nonrecursive_counts.zero(losers)
-            run.delete(gone)
-            came = run.engine.settle(winners - run.updated)
-            run.add(came)
-            run.round(came)
+            lost = run.engine.nonrecursive_counts.zero(losers)
+            run.delete(lost)
+            gained = run.engine.settle(winners - run.updated)
+            run.add(gained)
+            run.round(gained)
 
 
 def count_down(run: Run, stratum: Stratum, changes: Changes) -> SettledFacts:

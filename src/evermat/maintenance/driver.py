@@ -211,7 +211,7 @@ class Maintained:
         self.job = job
         self.update = update
         self.run = run
-        self.strata = tuple(report for report in run.reports if _is_telling(report))
+        self.strata = tuple(report for report in run.reports if _has_work(report))
 
     def commit(self, algorithm: str, reason: str) -> Outcome:
         """Apply the update."""
@@ -266,7 +266,7 @@ def maintain(
     return Maintained(job, update, run)
 
 
-def _is_telling(report: StratumReport) -> bool:
+def _has_work(report: StratumReport) -> bool:
     """Return whether anything happened; facts of no stratum often just pass through."""
     return bool(
         report.index

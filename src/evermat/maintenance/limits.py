@@ -300,10 +300,10 @@ class Watch:
         self._parts, self._facts_of_part, self._last_facts = parts, 0, 0
         self._matched_before = self.instances
         yield
-        self._be_patient()
+        self._extend_limit()
         self._parts = 1
 
-    def _be_patient(self) -> None:
+    def _extend_limit(self) -> None:
         """Extend the cost limit of a deletion to its cost expected after a part.
 
         The original limit is for deletions of unknown reach.

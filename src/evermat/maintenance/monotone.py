@@ -58,7 +58,7 @@ class _Work:
         self._again = run.engine.recursive_counts
         self._aggregates = [each.aggregate for each in stratum.monotone]
         self._new = [each.aggregate for each in stratum.new_monotone]
-        self._gone = run.engine.no_facts()
+        self._deleted_results = run.engine.no_facts()
         """Deleted results."""
 
     # -- overdeletion
@@ -92,7 +92,7 @@ class _Work:
             run.delete(delta)
             results = engine.settle(found & run.remaining)
             self._once.subtract(engine.once(results))
-            self._gone = engine.settle(self._gone | results)
+            self._deleted_results = engine.settle(self._deleted_results | results)
 
     def _losers(self) -> SettledFacts:
         """Return facts that lose support from lower strata, or by the update itself."""
@@ -137,10 +137,10 @@ class _Work:
     def _results_anew(self) -> list[SettledFacts]:
         """Return results for groups that lost theirs, and of new aggregates."""
         run, engine = self._run, self._run.engine
-        lost = self._gone.relations()
+        lost = self._deleted_results.relations()
         again = [each for each in self._aggregates if each.values in lost]
         found = [
-            engine.aggregate_again(again, self._gone, run.updated),
+            engine.aggregate_again(again, self._deleted_results, run.updated),
             engine.aggregate(self._new, run.updated),
         ]
         for results in found:
@@ -184,22 +184,22 @@ class _Work:
         if not touched:
             return engine.no_facts(), engine.no_facts()
         region = Region(frozenset(each.members for each in touched))
-        gone = engine.settle(minus.within(region))
-        came = engine.settle(plus.within(region))
+        old = engine.settle(minus.within(region))
+        new = engine.settle(plus.within(region))
         for each in touched:
-            self._require_no_negative(each, came)
+            self._require_no_negative(each, new)
         removed, added = engine.aggregate_changes(
-            touched, (gone, came), (run.updated | gone) - came, run.updated
+            touched, (old, new), (run.updated | old) - new, run.updated
         )
         self._once.subtract(engine.once(removed))
         self._once.add(engine.once(added))
         return removed, added
 
-    def _require_no_negative(self, aggregate: Aggregate, came: SettledFacts) -> None:
+    def _require_no_negative(self, aggregate: Aggregate, new: SettledFacts) -> None:
         """Refuse negative members of a sum, which would make it smaller."""
-        if aggregate.function != "sum" or aggregate.members not in came.relations():
+        if aggregate.function != "sum" or aggregate.members not in new.relations():
             return
-        views = Views(self._run.updated, self._run.updated, came)
+        views = Views(self._run.updated, self._run.updated, new)
         rows = rows_of_table(
             self._run.engine.answer(negative_members(aggregate), views)
         )

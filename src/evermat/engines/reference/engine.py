@@ -356,8 +356,8 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         source = cast("ReferenceEngine", other)
         for relation, arity in source.relations().items():
             self.declare(relation, arity)
-        left = self.snapshot(self.materialised - source.materialised)
-        came = self.snapshot(source.materialised - self.materialised)
+        removed = self.snapshot(self.materialised - source.materialised)
+        added = self.snapshot(source.materialised - self.materialised)
         arities = self.store.arities
         if self.journal is not None:
             self.journal(source.store.difference(self.store.numbers()))
@@ -366,7 +366,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         self.store.take(source.store)
         self.store.arities = arities
         self.matches += source.matches
-        return left, came
+        return removed, added
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Count the facts, explicit facts, bytes and indexes of each relation."""

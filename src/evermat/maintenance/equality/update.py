@@ -398,7 +398,7 @@ class EqualityUpdate:
         return self.marks
 
     def _marks_of_deletions(self) -> Marks:
-        """Return the changes if equality is unchanged, and nothing is inserted."""
+        """Return the changes when equality is unchanged and nothing is inserted."""
         engine = self.engine
         nothing, gone = engine.no_facts(), self._lone_deletions
         deletions = self._shared_deletions
@@ -541,9 +541,9 @@ class EqualityUpdate:
 
         The parts are growing sets, because membership is tested repeatedly.
         """
-        withdrawn = self.engine.growing()
-        withdrawn.add(marks.deletions)
-        explicit = normal_explicit(self.engine) - withdrawn
+        deleted = self.engine.growing()
+        deleted.add(marks.deletions)
+        explicit = normal_explicit(self.engine) - deleted
         if marks.insertions.is_empty():
             return explicit
         inserted = self.engine.growing()
