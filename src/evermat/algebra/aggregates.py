@@ -159,7 +159,7 @@ class AggregatesByGroup:
 
 
 def _union(engine: _Answers, sets: Iterable[SettledFacts]) -> SettledFacts:
-    """Return several sets as one."""
+    """Return the union of several sets."""
     total: Facts | None = None
     for facts in sets:
         total = facts if total is None else total | facts

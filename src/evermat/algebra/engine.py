@@ -635,7 +635,7 @@ class Engine(Protocol):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Intern and close facts to read them, outside of a transaction."""
+        """Allow interning and closing facts to read them, outside of a transaction."""
         self.begin()
         try:
             yield
@@ -645,9 +645,9 @@ class Engine(Protocol):
     def read_closure(
         self, closure: Closure, facts: Facts, only: Pattern
     ) -> pa.Table | None:
-        """Like `close` with `only`, but return rows, and store nothing.
+        """Like `close` with `only`, but return rows without storing facts.
 
-        None if that is not cheaper; for engines that cannot, it never is.
+        None if that is not cheaper, or not supported.
         """
         del closure, facts, only
         return None

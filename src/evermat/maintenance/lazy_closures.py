@@ -286,7 +286,7 @@ class LazyClosureReader:
     def answer(self, query: Query) -> pa.Table | None:
         """Return the answers to a query for the facts of one pattern in a lazy closure.
 
-        None if the query asks for something else, or if the engine had better join.
+        None if the query has another form, or if a join is faster.
         """
         if query.negative or query.computations or len(query.positive) != 1:
             return None
