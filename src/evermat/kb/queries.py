@@ -199,14 +199,14 @@ def _declaration(catalogue: Catalogue, atom: Atom) -> Declaration:
 
 
 MOST_PREPARED = 256
-"""So many queries are kept ready; those that were not asked for long are forgotten."""
+"""The most queries that are cached; the least recently used ones are dropped."""
 
 
 class PreparedQueries:
-    """The queries that were asked before, ready to be asked again.
+    """A cache of prepared queries, least recently used first.
 
-    What a query means depends on the predicates that there are, and on prefixes: when
-    these are others than before, all queries are forgotten.
+    The meaning of a query depends on the known predicates and on prefixes, so the cache
+    is cleared when these change.
     """
 
     def __init__(self) -> None:
@@ -215,19 +215,19 @@ class PreparedQueries:
         self._prefixes: Mapping[str, str] = {}
 
     def follow(self, catalogue: Catalogue, prefixes: Mapping[str, str]) -> None:
-        """Forget what was prepared for another catalogue, or for other prefixes."""
+        """Clear the cache if the catalogue or the prefixes have changed."""
         if self._catalogue is not catalogue or self._prefixes != prefixes:
             self._catalogue, self._prefixes = catalogue, prefixes
             self._known.clear()
 
     def get(self, key: Hashable, prepare: Callable[[], PreparedQuery]) -> PreparedQuery:
-        """The query with a key, which is prepared if it was not asked lately."""
+        """Return the query with a key, preparing it if it is not cached."""
         found = self._known.pop(key, None)
         if found is None:
             found = prepare()
             if len(self._known) >= MOST_PREPARED:
                 del self._known[next(iter(self._known))]
-        self._known[key] = found  # the last to be asked is the last to be forgotten
+        self._known[key] = found  # now the most recently used
         return found
 
 
@@ -470,7 +470,7 @@ class Reader(ABC):
         prefixes: Mapping[str, str],
         parameters: Mapping[str, Constant],
     ) -> PreparedQuery:
-        """The query that a text is; see `prepare_query_text`."""
+        """Return the prepared query of a text; see `prepare_query_text`."""
         return self._prepared.get(
             (text, *parameters.items()),
             lambda: prepare_query_text(

@@ -82,12 +82,12 @@ _COPYING = 8e-8
 the new ones. Measured between 2e-8 and 1e-7."""
 
 _PART = 6e-5
-"""The seconds of a materialisation for a stratum or a relation with next to no facts,
-and those for copying such a relation and comparing it. Measured: 5e-5 to 1e-4."""
+"""The seconds of a materialisation per stratum and relation, and those for copying and
+comparing a relation, with almost no facts. Measured: 5e-5 to 1e-4."""
 
 _MOST_STANDING = 0.8
-"""The largest share of its time that the parts of a materialisation are assumed to take
-regardless of the facts."""
+"""The largest share of the time of a materialisation that is assumed not to depend on
+the facts."""
 
 _FORGETTING = 0.5
 """The weight of earlier observations when a new one is added."""
@@ -138,7 +138,7 @@ class History(NamedTuple):
             in those that did not.
         reaching: the reach of single deleted facts; see `reached`.
         growing: the power of the explicit facts by which instances grow.
-        standing: the seconds of a materialisation that matches next to nothing.
+        standing: the seconds of a materialisation that do not depend on the facts.
         relations: the number of relations.
     """
 
@@ -404,7 +404,7 @@ _EARLY_SECONDS = 0.2
 """The same in seconds, which include building plans and some indexes."""
 
 _SEARCHING = 0.25
-"""The cost of a search for proofs, relative to rematerialisation, from which on it is
+"""The cost of a search for proofs, relative to rematerialisation, from which it is
 abandoned if it has matched more instances than there are."""
 
 _LATEST = 1.5
@@ -439,8 +439,8 @@ class Situation:
         has_lazy_closures: whether there are lazy closures.
         returning: facts of modules that the last DRed^c deleted and added again.
         doubtful: external facts of modules that only recursive rules derive.
-        is_search: whether facts are deleted only if no proof of them is found, as B/F^≈
-            does: few instances are matched twice.
+        is_search: whether facts are only deleted after a search for proofs, as in
+            B/F^≈; few instances are matched twice.
     """
 
     deletions: int
@@ -484,7 +484,7 @@ def choose(situation: Situation, history: History) -> Choice:
 
 
 def _for_deletion(situation: Situation, history: History, maintain: Choice) -> Choice:
-    """Deletions are maintained where that is cheaper than starting again."""
+    """Choose for a deletion: maintain if that is cheaper than rematerialisation."""
     is_known = history.knows(situation.deletions)
     prices = deletion_prices(
         situation.deletions,

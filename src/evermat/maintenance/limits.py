@@ -187,7 +187,7 @@ class CostLimit:
     Attributes:
         instances: the rule instances that may be matched.
         seconds: the time that may be used.
-        latest: the time that may be used whatever the number of instances.
+        latest: the time that may be used, regardless of the number of instances.
         is_for_adding: whether it also applies in phases that add facts.
         forecast: limits for a part of the facts, checked before these are reached.
     """
@@ -199,7 +199,7 @@ class CostLimit:
     latest: float = inf
 
     def is_passed(self, instances: int, seconds: float) -> bool:
-        """Whether an attempt with these costs is to be abandoned."""
+        """Return whether an attempt with these costs is to be abandoned."""
         is_long = instances > self.instances and seconds > self.seconds
         return is_long or seconds > self.latest
 
@@ -351,7 +351,7 @@ class Watch:
         forecast = None if self.cost_limit is None else self.cost_limit.forecast
         if forecast is None:
             return
-        # Rules were not yet applied to the facts of this round.
+        # Rules have not been applied to the facts of this round yet.
         per_fact = self._per_fact(self._facts_of_part)
         self._facts_of_part += new_facts
         # As long as rounds grow, further ones are expected.

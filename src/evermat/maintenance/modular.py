@@ -81,8 +81,9 @@ LEAST_FACTS = 10_000
 """Closures of fewer facts are computed in no time, however often."""
 
 SAMPLES = (256, 4096)
-"""The numbers of facts from which the number of instances is estimated. A single fact
-may have so many that the smaller sample says little; the larger one decides then."""
+"""The numbers of facts from which the number of instances is estimated. The instances
+of facts may be so uneven that the smaller sample is inconclusive; then the larger one
+decides."""
 
 MOST_INSTANCES = 128
 """The most instances per new fact for which closures are left to their rules."""

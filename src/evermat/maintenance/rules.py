@@ -376,12 +376,12 @@ def compile_plans(
 def _modular_plans(
     stratification: Stratification, plans: Sequence[StratumPlan], find: FindModules
 ) -> tuple[ModularPlan, ...]:
-    """Return plans, with strata that have modules and other recursive rules divided.
+    """Return plans with modules, dividing strata that also have other recursive rules.
 
     Args:
         stratification: the strata.
-        plans: what was compiled from them as they are.
-        find: how modules are found.
+        plans: their plans without modules.
+        find: finds modules.
     """
     found: list[ModularPlan] = []
     for stratum, plan in zip(stratification.strata, plans, strict=True):
@@ -393,11 +393,11 @@ def _modular_plans(
 
 
 def _parts(stratum: ProgramStratum, find: FindModules) -> Iterator[ProgramStratum]:
-    """Divide a stratum, so that rules are not held up by modules they do not feed.
+    """Divide a stratum, so that rules do not wait for modules that they do not feed.
 
-    Where all recursive rules of a component are taken by modules, what the modules
-    start from is certain; where some are not, it is not, and modules and rules take
-    turns. What holds for one component is kept from the others.
+    If modules take all recursive rules of a component, their external facts are
+    certain; otherwise they are not, and modules and rules take turns. Components of
+    both kinds are separated.
     """
     recursive = stratum.recursive_rules
     modules = () if stratum.monotone_rules else find(recursive, stratum.is_local)
