@@ -1,4 +1,4 @@
-"""Sources into facts: what is to be read, piece by piece, on either engine."""
+"""Reads sources into facts, piece by piece, on either engine."""
 
 from __future__ import annotations
 
@@ -88,11 +88,12 @@ if TYPE_CHECKING:
 
 NAMES = ("a0", "a1", "a2")
 _TRIALS = 8
-"""So many wrong lines are taken out one at a time; with more, each line is tried."""
+"""Number of invalid lines that are removed one by one; with more, each line is tried.
+"""
 
 
 def mapped_lines(source: Source, split: Split) -> Iterator[Mapped]:
-    """The triples of lines of N-Triples or N-Quads; graph names are left out."""
+    """Yield the triples of lines of N-Triples or N-Quads, without graph names."""
     renaming = Labelled(_scope(split.file))
     for lines in lines_of(split):
         rejected = not_unicode(lines)
@@ -116,7 +117,7 @@ def _table(columns: list[pa.Array], renaming: Renaming) -> pa.Table:
 def _parsed(
     syntax: str, lines: Lines
 ) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
-    """The terms of lines, and those that are wrong."""
+    """Return the terms of lines, and the invalid lines."""
     wrong: list[tuple[int, str, str]] = []
     while True:
         try:
@@ -132,16 +133,16 @@ def _parsed(
 
 
 def _columns(syntax: str, texts: pa.Array) -> list[pa.Array]:
-    """The terms of lines.
+    """Return the terms of lines.
 
     Raises:
-        LineError: a line is wrong; its number counts from the first text.
+        LineError: a line is invalid; its number counts from the first one.
     """
     return columns_of_lines(_without_graphs(texts) if syntax == "nq" else texts, 1)
 
 
 def _without_graphs(texts: pa.Array) -> pa.Array:
-    """Quads as triples. Lines that are wrong stay as they are, to be found later."""
+    """Convert quads to triples; invalid lines are unchanged, and rejected later."""
     has_graph = pc.match_substring_regex(texts, r"(<[^>]*>|_:\S+)\s*\.\s*$")
     rows = pc.indices_nonzero(pc.fill_null(has_graph, fill_value=False))
     if not len(rows):
@@ -166,7 +167,7 @@ def _triple_line(line: str) -> str:
 def _one_by_one(
     syntax: str, lines: Lines, wrong: list[tuple[int, str, str]]
 ) -> tuple[list[pa.Array], list[tuple[int, str, str]]]:
-    """The terms of lines of which many are wrong, or one in an unknown place."""
+    """Parse lines one by one, if many are invalid, or the invalid one is not known."""
     right = []
     for position, line in zip(
         lines.positions.to_pylist(), lines.texts.to_pylist(), strict=True
@@ -180,7 +181,7 @@ def _one_by_one(
 
 
 def _what_is_wrong(syntax: str, line: str) -> str | None:
-    """Why a line is no triple or quad, if it is none."""
+    """Return why a line is no triple or quad, or None."""
     if is_deep(line):
         return NO_TRIPLE_TERMS
     try:
@@ -199,10 +200,10 @@ def _reason(problem: SyntaxError | str) -> str:
 
 
 def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
-    """The triples of a file of Turtle, TriG or RDF/XML, which is right or wrong whole.
+    """Yield the triples of a file of Turtle, TriG or RDF/XML, which is valid or not.
 
     Raises:
-        RdfSyntaxError: with the file, and the line where the parser knows it.
+        RdfSyntaxError: with the file, and the line if the parser reports it.
     """
     renaming = Numbered(_scope(file))
     predicate = source.facts[0].predicate
@@ -225,7 +226,7 @@ def mapped_file(source: Source, file: File) -> Iterator[Mapped]:
 
 
 def _safe(data: bytes, syntax: str, name: str) -> bytes:
-    """A file that does its reader no harm."""
+    """Return the contents of a file, after checks that protect the parser."""
     if syntax != "rdf":
         require_shallow_triples(name, data.decode(errors="replace"))
         return data
@@ -254,13 +255,13 @@ _PAGE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was taken from a source.
+    """The contents read from a source.
 
     Attributes:
-        rows: how many rows were read, right or wrong.
-        facts: by predicate, in the form that the engine likes: a table or a frame.
-        counts: how many facts each predicate got; a fact may be there twice.
-        rejected: how many rows were rejected.
+        rows: the number of rows read, valid or not.
+        facts: by predicate, in the form for the engine: a table or a frame.
+        counts: the number of facts of each predicate, including duplicates.
+        rejected: the number of rejected rows.
         sample: some of the rejected rows, to show.
         columns: the names of the columns that were read.
     """
@@ -281,18 +282,18 @@ class Intake(Protocol):
         """Read a source.
 
         Args:
-            source: how to read it.
-            paths: where from; those of the source itself, or those of an update.
-            rejected: where rows go that are rejected.
+            source: the source.
+            paths: its paths, or those of an update.
+            rejected: the place for rejected rows.
         """
 
     def release(self) -> None:
-        """Forget what was taken."""
+        """Release the facts that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How files are read: in which pieces, with which columns."""
+    """How files are read: their splits and columns."""
 
     source: Source
     splits: tuple[Split, ...]
@@ -300,10 +301,10 @@ class Plan:
 
 
 def plan_files(source: Source, paths: Sequence[str]) -> Plan:
-    """Look at the files of a source: find them, and see what columns they have.
+    """Find the files of a source, and determine their columns.
 
     Raises:
-        SourceError: there is nothing, or it cannot be reached.
+        SourceError: no file exists, or it cannot be reached.
         SchemaMismatchError: columns are missing or of another type.
     """
     files = find_files(paths, source.folder)
@@ -320,14 +321,14 @@ def plan_files(source: Source, paths: Sequence[str]) -> Plan:
 
 
 def by_name(source: Source, names: Sequence[str]) -> Source:
-    """The source with arguments for all facts that take declared columns by name.
+    """Return the source with arguments for facts whose columns are matched by name.
 
     Args:
-        source: how rows are read.
-        names: the columns that are read, where the source does not say it.
+        source: the source.
+        names: the columns that are read, if the source does not declare them.
 
     Raises:
-        SchemaMismatchError: the columns are not called as the declared ones are.
+        SchemaMismatchError: the columns have other names than the declared ones.
     """
     found = [column.name for column in source.columns] or names
     if not found:
@@ -354,7 +355,7 @@ def _by_name(source: Source, facts: FactMap, found: Sequence[str]) -> FactMap:
 
 
 def _parquet_names(source: Source, files: Sequence[File]) -> list[str]:
-    """The columns to read: those of the configuration, or all of them."""
+    """Return the columns to read: those of the configuration, or all of them."""
     names: list[str] = []
     seen: dict[str, tuple[str, File]] = {}
     for file in files:
@@ -377,7 +378,7 @@ def _require_same_types(
     file: File,
     seen: dict[str, tuple[str, File]],
 ) -> None:
-    """See that columns that are taken as they are have one type in all files.
+    """Check that columns without a declared type have one type in all files.
 
     Otherwise `1` of one file and `"1"` of another would never be the same constant.
     """
@@ -397,7 +398,7 @@ def _require_same_types(
 
 
 def _require_different(source: Source, names: Sequence[str], file: File) -> None:
-    """See that every column that is read is there once."""
+    """Check that every column that is read occurs once."""
     wanted = needed_columns(source) if source.columns else names
     twice = [name for name in dict.fromkeys(wanted) if names.count(name) > 1]
     if twice:
@@ -411,7 +412,7 @@ def _require_different(source: Source, names: Sequence[str], file: File) -> None
 def _require_moderate(file: File, parquet: arrow_parquet.ParquetFile) -> None:
     try:
         system, path = file_system(file.uri)
-        # On stores of objects, each header would be a request.
+        # In object stores, each header would take a request.
         if isinstance(system, arrow_fs.LocalFileSystem):
             with system.open_input_file(path) as opened:
                 require_moderate_pages(
@@ -431,10 +432,10 @@ def _require_moderate(file: File, parquet: arrow_parquet.ParquetFile) -> None:
 def opened_parquet(
     file: File, dictionaries: Sequence[str] = ()
 ) -> arrow_parquet.ParquetFile:
-    """A Parquet file, whose footer has been read.
+    """Open a Parquet file and read its footer.
 
     Args:
-        file: where it is.
+        file: the file.
         dictionaries: columns of strings that are read as dictionaries.
 
     Raises:
@@ -445,7 +446,7 @@ def opened_parquet(
         return arrow_parquet.ParquetFile(
             system.open_input_file(path),
             read_dictionary=list(dictionaries),
-            # Of columns that are looked at first, only the first pages are read.
+            # Of columns that are only inspected, the first pages are enough.
             buffer_size=_PAGE if dictionaries else 0,
         )
     except (OSError, pa.ArrowException, ValueError) as error:
@@ -453,7 +454,7 @@ def opened_parquet(
 
 
 def damaged(file: File, error: Exception) -> SourceError:
-    """The error for a Parquet file that cannot be read."""
+    """Return the error for a Parquet file that cannot be read."""
     reason = gist(str(error))
     return SourceError(
         f"`{file.name}` cannot be read as Parquet: {reason}",
@@ -462,15 +463,15 @@ def damaged(file: File, error: Exception) -> SourceError:
 
 
 def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> None:
-    """See that the columns are there, with types that can be used.
+    """Check that the required columns exist, with supported types.
 
     Args:
-        source: says what is needed.
-        found: the families of the columns that there are.
-        where: where that is.
+        source: the source.
+        found: the families of the existing columns.
+        where: the file, for messages.
 
     Raises:
-        SchemaMismatchError: telling everything that does not match.
+        SchemaMismatchError: with all mismatches.
     """
     wrong = [
         f"there is no column `{name}`; {advice_for(name, list(found))}"
@@ -493,7 +494,7 @@ def check_columns(source: Source, found: Mapping[str, str], where: str = "") -> 
 
 
 def needed_columns(source: Source) -> list[str]:
-    """The columns that the configuration speaks of."""
+    """Return the columns that the configuration mentions."""
     names = [column.name for column in source.columns]
     for each in source.facts:
         for argument in each.arguments:
@@ -554,10 +555,10 @@ def _parquet_rows(split: Split, names: Sequence[str]) -> Iterator[Rows]:
 def _row_groups(
     metadata: arrow_parquet.FileMetaData, split: Split
 ) -> Iterator[tuple[int, int]]:
-    """The row groups of a split, each with the number of its first row.
+    """Yield the row groups of a split, each with the number of its first row.
 
-    Row groups are taken to be of one size: where they begin, only the metadata of their
-    columns say, and pyarrow ends the process if these are damaged.
+    Row groups are assumed to be of one size: only the metadata of their columns contain
+    their offsets, and pyarrow aborts the process if these are damaged.
     """
     row = 0
     for number in range(metadata.num_row_groups):
@@ -597,13 +598,13 @@ class LocalIntake:
         )
 
     def release(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: there is nothing to release."""
 
 
 def _pieces(
     source: Source, paths: Sequence[str]
 ) -> tuple[tuple[str, ...], Iterable[Mapped]]:
-    """The columns that are read, and what the rows of a source become, in pieces."""
+    """Return the columns that are read, and the mapped rows of a source, in pieces."""
     if source.format == "database":
         return _from_database(source)
     plan = plan_files(source, paths)
@@ -627,7 +628,7 @@ def _from_database(source: Source) -> tuple[tuple[str, ...], Iterable[Mapped]]:
 
 
 SAMPLE = 20
-"""So many rejected rows are shown in a report."""
+"""Number of rejected rows in a report."""
 
 
 def write_rejected(table: pa.Table, place: str) -> None:
@@ -636,7 +637,7 @@ def write_rejected(table: pa.Table, place: str) -> None:
 
 
 def write_table_to(table: pa.Table, place: str, entry: str) -> None:
-    """Write a Parquet file, and the folders that it is in."""
+    """Write a Parquet file, and create its folders."""
     with plain_output_errors(place, entry):
         system, path = file_system(place)
         system.create_dir(path.rpartition("/")[0], recursive=True)

@@ -1,7 +1,7 @@
-"""Rows of a source into facts; rows that are wrong are set aside with the reason.
+"""Maps rows of a source to facts; invalid rows are set aside with the reason.
 
-One definition for both engines: the embedded one calls it in its own process, Spark in
-the tasks that read.
+Both engines use this module: the embedded one in its own process, Spark in the tasks
+that read.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 # ------------------------------------------------------------------------- conversions
 
-# Columns of sources into term columns, row by row where rows are wrong.
+# Conversion of columns of sources into term columns, row by row if rows are invalid.
 #
-# Texts are converted as whole columns, with the readers that other files have too. Only
-# where that fails, halves of the column are tried, down to the rows that are wrong.
+# Strings are converted as whole columns, with the same readers as for other files. Only
+# if that fails, the column is halved repeatedly to find the invalid rows.
 
 
 def _full_iris(texts: pa.Array) -> pa.Array:
-    """IRIs with a scheme: a row has nothing that others could be relative to."""
+    """Convert IRIs with a scheme: a row has no base for relative ones."""
     terms = TEXT_TYPES["iri"](texts)
     is_full = pc.match_substring_regex(terms.field(1), r"^[A-Za-z][A-Za-z0-9+.\-]*:")
     if not pc.all(is_full, min_count=0).as_py():
@@ -64,21 +64,21 @@ def _datetimes(texts: pa.Array) -> pa.Array:
 
 
 def in_utc(moment: datetime.datetime) -> datetime.datetime:
-    """The same moment in UTC; one without a time zone as it is."""
+    """Return a moment in UTC; one without a time zone is unchanged."""
     return moment if moment.tzinfo is None else moment.astimezone(datetime.UTC)
 
 
 TYPES: dict[str, Converter] = {
     **TEXT_TYPES, "iri": _full_iris, "date": _dates, "datetime": _datetimes,
 }  # fmt: skip
-"""The types that columns can have, and how texts become constants of them."""
+"""The types of columns, and the conversions of strings to their constants."""
 
 NAMES = {
     "integer": "an integer", "decimal": "a decimal number", "double": "a number",
     "boolean": "true or false", "iri": "a full IRI", "term": "a term", "date": "a date",
     "datetime": "a date with time", "string": "a text",
 }  # fmt: skip
-"""What messages call values of the types."""
+"""The names of values of the types in messages."""
 
 NOTHING = "null"
 """The family of columns without any value, which fit every type."""
@@ -87,7 +87,7 @@ _WRONG = (EvermatError, pa.ArrowInvalid, ValueError)
 
 
 def family(arrow_type: pa.DataType) -> str:
-    """The sort of values that a column of a source holds."""
+    """Return the kind of values in a column of a source."""
     if pa.types.is_dictionary(arrow_type):
         return family(arrow_type.value_type)
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -126,11 +126,11 @@ TAKES: dict[str, frozenset[str]] = {
     "date": frozenset({"string", "date"}),
     "datetime": frozenset({"string", "datetime"}),
 }
-"""For each type of the configuration, the families it can be made from."""
+"""For each type of the configuration, the families that convert to it."""
 
 
 def converted(column: pa.Array, type_name: str | None) -> pa.Array:
-    """The values as terms, null where there is none or where it does not fit."""
+    """Return the values as terms, null for missing and invalid ones."""
     column = _plain(column)
     given = pc.is_valid(column)
     if pa.types.is_temporal(column.type):
@@ -156,7 +156,7 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def _in_microseconds(column: pa.Array) -> pa.Array:
     if not pa.types.is_timestamp(column.type):
         return column
-    # Spark hands out moments in the time zone of its session.
+    # Spark converts moments to the time zone of its session.
     zone = None if column.type.tz is None else "UTC"
     return column.cast(pa.timestamp("us", zone), safe=False)
 
@@ -176,7 +176,7 @@ def _of_values(column: pa.Array, type_name: str | None) -> pa.Array:
 
 
 def _of_texts(texts: pa.Array, convert: Converter) -> tuple[pa.Array, pa.Array]:
-    """Which texts fit, and the terms of those that do."""
+    """Return which strings are valid, and the terms of those."""
     try:
         return pa.repeat(pa.scalar(value=True), len(texts)), as_terms(convert(texts))
     except _WRONG:
@@ -191,12 +191,12 @@ def _of_texts(texts: pa.Array, convert: Converter) -> tuple[pa.Array, pa.Array]:
 
 
 def _within(outer: pa.Array, inner: pa.Array) -> pa.Array:
-    """Of the rows that `outer` keeps, those that `inner` keeps."""
+    """Return the rows that both masks keep, the second one within the first."""
     return pc.replace_with_mask(outer, outer, inner)
 
 
 def scattered(values: pa.Array, places: pa.Array) -> pa.Array:
-    """The values in the rows that are true, nulls in the others."""
+    """Return the values in the rows that are true, and nulls in the others."""
     if len(values) == len(places):
         return values
     numbers = pc.subtract(pc.cumulative_sum(places.cast(pa.int64())), 1)
@@ -205,8 +205,8 @@ def scattered(values: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def lexical(terms: pa.Array) -> pa.Array:
-    """The texts of terms, without datatypes and languages."""
-    # Rows that are null as a whole are null in their halves too, with `struct_field`.
+    """Return the lexical forms of terms, without datatypes and languages."""
+    # With `struct_field`, null rows have null fields.
     texts = pc.struct_field(terms, [1])
     is_long = pc.is_in(
         pc.struct_field(terms, [0]),
@@ -231,8 +231,9 @@ REJECTED = pa.schema(
         ("row", pa.string()),
     ]
 )
-"""Rows that were rejected. The position is where a line begins in its file, in bytes
-from 0, or the number of a row of Parquet, from 0."""
+"""Rejected rows. The position is the offset of a line in its file, in bytes from 0, or
+the number of a row of Parquet, from 0.
+"""
 
 HOLE = re.compile(r"\{([^{}]+)\}")
 """A column in a template."""
@@ -246,8 +247,8 @@ class Rows:
 
     Attributes:
         columns: by name, as they were read.
-        file: where they are from, if that is known.
-        positions: where each row is in the file.
+        file: their file, if it is known.
+        positions: the position of each row in the file.
         texts: the lines they were read from, if they were lines.
     """
 
@@ -260,7 +261,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What rows became: facts by predicate, and the rows that were rejected."""
+    """The results of mapping rows: facts by predicate, and rejected rows."""
 
     facts: list[tuple[str, pa.Table]]
     rejected: pa.Table
@@ -268,10 +269,10 @@ class Mapped:
 
 
 class Mapper:
-    """Turns rows of a source into facts."""
+    """Maps rows of a source to facts."""
 
     def __init__(self, source: Source, names: Sequence[str]) -> None:
-        """Make a mapper for rows with columns of these names."""
+        """Create a mapper for rows with columns of these names."""
         self._source = source
         declared = {column.name: column for column in source.columns}
         self._columns = [
@@ -286,7 +287,7 @@ class Mapper:
         return tuple(Argument("column", column.name) for column in self._columns)
 
     def _declared_types(self) -> dict[str, str]:
-        """Types that rules declare for columns, where all that uses them agrees."""
+        """Return the types that rules declare for columns, if all uses agree."""
         uses: dict[str, set[str]] = {}
         for facts, arguments in self._facts:
             types = facts.types if len(facts.types) == len(arguments) else ()
@@ -303,7 +304,7 @@ class Mapper:
         }
 
     def _typed(self, column: Column, values: pa.Array) -> Column:
-        """The column; one of texts without a type has the declared one."""
+        """Return the column; one of strings without a type gets the declared one."""
         declared = self._types.get(column.name)
         if column.type is not None or declared is None:
             return column
@@ -311,7 +312,7 @@ class Mapper:
         return replace(column, type=declared) if is_text else column
 
     def map(self, rows: Rows) -> Mapped:
-        """The facts of some rows."""
+        """Return the facts of some rows."""
         wrong = _Wrong(rows.length)
         terms = {
             column.name: _checked(self._typed(column, values), values, wrong)
@@ -363,7 +364,7 @@ class Mapper:
 
 
 class _Wrong:
-    """The rows that are wrong, each with a column and the first reason found."""
+    """The invalid rows, each with a column and the first reason found."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -372,7 +373,7 @@ class _Wrong:
     def note(
         self, column: str, is_wrong: pa.Array, reason: Callable[[int], str]
     ) -> None:
-        """Note the rows that are true (null counts as false)."""
+        """Record the rows that are true (null counts as false)."""
         if not pc.any(is_wrong, min_count=0).as_py():
             return
         for number in pc.indices_nonzero(is_wrong).to_pylist():
@@ -384,7 +385,7 @@ class _Wrong:
 
     @property
     def others(self) -> pa.Array | None:
-        """Which rows are fine; None stands for all."""
+        """Return a mask of the valid rows; None for all."""
         if not self.reasons:
             return None
         numbers = pa.array(sorted(self.reasons), pa.int64())
@@ -393,7 +394,7 @@ class _Wrong:
 
 
 def _checked(column: Column, values: pa.Array, wrong: _Wrong) -> pa.Array:
-    """The terms of a column; rows that break a rule are noted."""
+    """Return the terms of a column; rows that violate a constraint are recorded."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     terms = converted(values, column.type)
@@ -425,12 +426,12 @@ def _has_rules(column: Column) -> bool:
 
 @dataclass(frozen=True)
 class _Rules:
-    """What the values of a column must be like."""
+    """The constraints on the values of a column."""
 
     column: Column
 
     def broken(self, texts: pa.Array) -> list[tuple[pa.Array, str]]:
-        """For each rule, the rows that break it and what to say of them."""
+        """Return for each constraint the rows that violate it, and the message."""
         column = self.column
         found = []
         if column.pattern is not None:
@@ -446,7 +447,8 @@ class _Rules:
         )
         for bound, is_beyond, word in bounds:
             if isinstance(bound, str):
-                # Dates and moments in UTC are in order as texts are, without the `Z`.
+                # Dates and moments in UTC have the order of their strings, without the
+                # `Z`.
                 plain = pc.replace_substring_regex(texts, "Z$", "")
                 beyond = is_beyond(plain, bound.removesuffix("Z"))
                 found.append((beyond, f"is {word} {bound}"))
@@ -465,10 +467,10 @@ def _beyond(
     bound: int | Decimal,
     is_beyond: Callable[[pa.Array, pa.Scalar], pa.Array],
 ) -> pa.Array:
-    """Which numbers are beyond a bound, exactly.
+    """Return which numbers are beyond a bound, exactly.
 
-    Rounding keeps the order of numbers. So floats tell, unless they are the same; then
-    the texts are compared, digit by digit.
+    Rounding preserves the order of numbers. So floats are sufficient unless they are
+    equal; in that case the strings are compared, digit by digit.
     """
     limit = Decimal(bound)
     rounded = pa.scalar(float(limit))
@@ -485,7 +487,7 @@ def _beyond(
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
-    """Texts as numbers, null where they are none."""
+    """Return strings as numbers, null for other strings."""
     try:
         return texts.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -500,7 +502,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _python_value(scalar: pa.Scalar) -> object:
-    """The value for people to see; Python has no moments after the year 9999."""
+    """Return a value to display; Python has no moments after the year 9999."""
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
@@ -521,7 +523,7 @@ def _facts(
     terms: dict[str, pa.Array],
     length: int,
 ) -> pa.Table:
-    """The facts that rows become; those that lack a value are left out."""
+    """Return the facts of rows; those that lack a value are left out."""
     columns = [_argument(argument, terms, length) for argument in arguments]
     is_declared = len(facts.declared) == len(columns)
     names = facts.declared if is_declared else column_names(len(columns))
@@ -558,7 +560,7 @@ def _in_language(terms: pa.Array, language: str | None) -> pa.Array:
 
 
 def _of_kind(kind: Kind, texts: pa.Array) -> pa.Array:
-    """Terms of a kind, null where the text is."""
+    """Return terms of a kind, null where the string is."""
     if not texts.null_count:
         return terms_of_kind(kind, texts)
     kinds = pa.repeat(pa.scalar(int(kind), pa.uint8()), len(texts))
@@ -570,7 +572,7 @@ def _of_kind(kind: Kind, texts: pa.Array) -> pa.Array:
 def _filled(
     template: str, terms: dict[str, pa.Array], length: int, *, encode: bool
 ) -> pa.Array:
-    """A template with the values of its columns put in."""
+    """Return a template filled with the values of its columns."""
     parts: list[pa.Array | pa.Scalar] = []
     for at, piece in enumerate(HOLE.split(template)):
         if at % 2:
@@ -585,7 +587,7 @@ def _filled(
 
 
 def holes(template: str) -> list[str]:
-    """The columns that a template names."""
+    """Return the columns that a template names."""
     return HOLE.findall(template)
 
 

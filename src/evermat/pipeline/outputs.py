@@ -1,7 +1,7 @@
-"""Results to where they are wanted: folders of files, or tables of Spark.
+"""Writes results to their places: folders of files, or tables.
 
-A folder that is written in full is replaced as a whole once all of it is there. A
-change feed has one file for each version, so that writing a version twice is harmless.
+A folder that is written in full is replaced as a whole once its contents are complete.
+A change feed has one file for each version, so writing a version twice is harmless.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ if TYPE_CHECKING:
 
 # ------------------------------------------------------------------------------- feeds
 
-# Change feeds: for each version the facts that came and left, with a sign.
+# Change feeds: for each version the added and removed facts, with a sign.
 #
-# A version is one file, or, where many facts came, several: those besides the first are
-# called `version-…-part-…`. The first is put there last, so that a version whose first
-# file is there is there as a whole.
+# A version is one file, or, if it has many facts, several: those besides the first are
+# named `version-…-part-…`. The first is written last, so that a version whose first
+# file exists is complete.
 
 ADDED, REMOVED = "+", "-"
 _WORDS = ((ADDED, "added"), (REMOVED, "removed"))
 _OURS = ("version", "sign")
-# Of the two files of a version in N-Triples, the second one makes it complete.
+# The second of the two files of a version in N-Triples makes it complete.
 _VERSION = re.compile(r"version-(\d+)(?:-removed)?\.")
 
 
 def feed_names(columns: Sequence[str]) -> list[str]:
-    """The columns of a feed; arguments may be called version or sign themselves."""
+    """Return the columns of a feed, where arguments have no reserved names."""
     return [*_OURS, *(f"{name}_" if name in _OURS else name for name in columns)]
 
 
 def last_version(place: str) -> int | None:
-    """The newest version in a feed."""
+    """Return the newest version in a feed."""
     names = [info.base_name for info in _listed(place)]
     versions = [int(found[1]) for name in names if (found := _VERSION.match(name))]
     return max(versions, default=None)
@@ -75,7 +75,7 @@ def _listed(place: str) -> list[arrow_fs.FileInfo]:
 
 
 def signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
-    """What came and left, with version and sign before the arguments."""
+    """Return added and removed facts, with version and sign before the arguments."""
     parts = []
     for sign, table in ((ADDED, came), (REMOVED, left)):
         count = table.num_rows
@@ -91,14 +91,14 @@ def signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
 def add_version(
     place: str, suffix: str, version: int, table: pa.Table, what: str
 ) -> None:
-    """Add what `signed` gave to a feed, or put it there again."""
+    """Add the result of `signed` to a feed, or replace it there."""
     system, path = file_system(place)
     system.create_dir(path, recursive=True)
     name = f"{path}/{_version_name(version)}"
     if suffix != "nt":
         write_file(suffix, system, f"{name}.{suffix}", table, what)
         return
-    # N-Triples have no room for a sign.
+    # N-Triples have no place for a sign.
     signs = table.column("sign")
     facts = table.drop_columns(["version", "sign"])
     for sign, word in _WORDS:
@@ -110,7 +110,7 @@ def add_version(
 def add_large_version(
     place: str, suffix: str, version: int, changes: tuple[Result, Result], what: str
 ) -> None:
-    """The same for changes on the cluster, which tasks write."""
+    """Do the same for distributed changes, which tasks write."""
     from evermat.pipeline.spark_io import (  # noqa: PLC0415  needs Spark
         signed_frame,
         terms_frame,
@@ -145,7 +145,7 @@ class _Folder:
         self._path = self._path.rstrip("/")
 
     def __enter__(self) -> str:
-        # Hidden from readers as long as it is not complete.
+        # Hidden from readers until it is complete.
         remove(self._system, f"{self._path}/.{self._name}")
         self._system.create_dir(f"{self._path}/.{self._name}", recursive=True)
         return f"{self._place}/.{self._name}"
@@ -159,7 +159,7 @@ class _Folder:
             selector = arrow_fs.FileSelector(hidden)
             parts = sorted(info.path for info in system.get_file_info(selector))
             if not parts:
-                # No task had a row: only N-Triples have a file for nothing.
+                # No task had a row: only N-Triples have a file without rows.
                 new = f"{self._path}/{self._name}.{self._suffix}"
                 system.open_output_stream(new).close()
             for number in range(len(parts) - 1, -1, -1):
@@ -175,11 +175,11 @@ class _Folder:
 def check_outputs(
     config: Config, program: PipelineProgram, kb: KnowledgeBase | None
 ) -> None:
-    """See that outputs and expectations speak of predicates that there are.
+    """Check that outputs and expectations refer to known predicates.
 
     Raises:
-        ParseError: a query is none.
-        UnknownPredicateError: an output names a predicate that nobody knows.
+        ParseError: a query is invalid.
+        UnknownPredicateError: an output names an unknown predicate.
     """
     known = set(_known(config, program))
     if kb is not None:
@@ -198,10 +198,10 @@ def check_outputs(
 
 
 def check_feeds(config: Config, kb: KnowledgeBase | None) -> None:
-    """See that change feeds are those of the state, if there is to be one.
+    """Check that change feeds belong to the state, if there is one.
 
     Raises:
-        OutputError: a feed is that of another state, or cannot be read.
+        OutputError: a feed belongs to another state, or cannot be read.
     """
     if config.state is None:
         return
@@ -251,14 +251,14 @@ class Publisher:
         spark: Callable[[], SparkSession],
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a publisher.
+        """Create a publisher.
 
         Args:
-            kb: what holds now.
-            change: what came and left; None where nothing asks for it.
-            version: the number of what holds now.
-            spark: gives a session, for outputs that are tables of Spark.
-            options: how to get to the state, as `deltalake` takes them.
+            kb: the knowledge base.
+            change: the change of this version; None if no output needs it.
+            version: the number of the version.
+            spark: returns a session, for outputs that are tables of Spark.
+            options: storage options of the state, as in `deltalake`.
         """
         self._kb = kb
         self._change = change
@@ -284,10 +284,10 @@ class Publisher:
     def _missed(
         self, predicate: str, last: int | None
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Versions of the state that a feed does not have, though it has older ones.
+        """Yield versions of the state that a feed lacks, though it has older ones.
 
-        A run that ended between commit and feed leaves such a gap, and so does
-        everybody else who changes the state.
+        A run that ended between commit and feed leaves such a gap, and so do other
+        programs that change the state.
         """
         if last is None or self._kb.state is None or last >= self._version - 1:
             return
@@ -359,7 +359,7 @@ class Publisher:
         return Written(output, predicate, place, len(came) + len(left))
 
     def _append(self, output: Output, predicate: str) -> Written:
-        """Add to a feed that is a table of Spark."""
+        """Append to a feed that is a table of Spark."""
         name, spark = output_place(output, predicate), self._spark()
         last = None
         # Without a state every run is the first one.
@@ -372,13 +372,13 @@ class Publisher:
             frame.write.mode(mode).saveAsTable(name)
         came, left = self._news(predicate, last)
         count = len(came) + len(left)
-        # No rows have no types, which a table that is there might not like.
+        # A frame without rows has no types, and might not fit the existing table.
         if count or last is None:
             self._feed_frame(came, left).write.mode(mode).saveAsTable(name)
         return Written(output, predicate, name, count)
 
     def _news(self, predicate: str, last: int | None) -> tuple[Result, Result]:
-        """What came and left; a feed begins with all there is."""
+        """Return added and removed facts; a new feed begins with all facts."""
         assert self._change is not None  # noqa: S101  only feeds come here
         if last is None:
             facts = self._kb.facts(predicate)

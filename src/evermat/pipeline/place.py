@@ -1,8 +1,8 @@
-"""Where a run works: with the embedded engine on the driver, or distributed.
+"""Decides where a run works: with the embedded engine on the driver, or distributed.
 
-It is decided once, before anything is loaded, by how many facts there will be and how
-many fit into memory. Parquet files and states say how many rows they have; of files of
-lines, the beginning of one tells how long a line is.
+The decision is made once, before anything is loaded, by the expected number of facts
+and the number that fits into memory. Parquet files and states know their number of
+rows; for files of lines, it is estimated from the first lines.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     Name = Literal["driver", "distributed", "auto"]
 
 GROWTH = 3
-"""So many facts are expected for each that is given, before rules ever ran."""
+"""Estimated number of all facts per explicit fact, before rules ever ran."""
 _SETTING = "spark.evermat.driver_facts"
 _SAMPLE = 1 << 18
 _FOOTERS = 16
-"""Parquet files whose number of rows is looked up; others are taken to be like them."""
+"""Parquet files whose number of rows is read; others are assumed to be similar."""
 _PACKED = 5
-"""Bytes of text in a byte of a compressed file."""
+"""Bytes of text per byte of a compressed file."""
 _BYTES_OF_TRIPLE = 60
 
 
@@ -49,8 +49,8 @@ class Place:
     """Where a run works, and why.
 
     Attributes:
-        name: `auto` where the engine has to find out.
-        room: for how many facts there is room on the driver; None for any number.
+        name: `auto` if the engine has to find out.
+        room: the number of facts that fit on the driver; None for any number.
     """
 
     name: Name
@@ -67,9 +67,9 @@ def choose_place(
     """Decide where a run of a pipeline on Spark works.
 
     Args:
-        config: what is to be done.
+        config: the configuration.
         command: `run` or `update`.
-        spark: a session; it is not asked for where settings are known without it.
+        spark: returns a session; not called if settings are known without it.
     """
     settings = config.engine
     if settings.place != "auto":
@@ -90,7 +90,7 @@ def _room(config: Config) -> Callable[[], int]:
 
 
 def _setting(config: Config, spark: Callable[[], SparkSession]) -> str | None:
-    """What the session says, or would say."""
+    """Return the setting of the session, or of the session to be started."""
     has_session = "PYSPARK_GATEWAY_PORT" in os.environ
     if "pyspark.sql" in sys.modules:
         from pyspark.sql import SparkSession  # noqa: PLC0415  it is there
@@ -102,7 +102,7 @@ def _setting(config: Config, spark: Callable[[], SparkSession]) -> str | None:
 
 
 def _expected(config: Config, command: str) -> int | None:
-    """About how many facts there will be; None if nobody knows."""
+    """Estimate the number of facts; None if that is not possible."""
     state, given = stored_state(config), 0
     for source in config.sources:
         if command == "update" and source.has_changes and state is not None:
@@ -113,16 +113,16 @@ def _expected(config: Config, command: str) -> int | None:
                 return None
         else:
             given += _rows_of(source, partial(find_files, source.paths, source.folder))
-    # What rules derive is known from the last run. New rows are there beside old ones.
+    # Derived facts are known from the last run. New rows are added to the old ones.
     return GROWTH * given if state is None else state.rows + given
 
 
 def _rows_of(source: Source, find: Callable[[], Iterable[File]]) -> int:
-    """About how many facts the files of a source come to."""
+    """Estimate the number of facts in the files of a source."""
     try:
         return _rows(source, list(find())) * max(1, len(source.facts))
     except (EvermatError, OSError, pa.ArrowException):
-        return 0  # reading the source will say what is wrong
+        return 0  # reading the source will report the error
 
 
 def _rows(source: Source, files: Sequence[File]) -> int:

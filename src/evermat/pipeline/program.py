@@ -45,12 +45,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgram:
-    """Rules, and the facts that stand among them.
+    """Rules, and the facts among them.
 
     Attributes:
-        program: without facts.
-        facts: what the program gives itself, by predicate.
-        ignored: axioms of ontologies that are not rules here, with how many there are.
+        program: the program without facts.
+        facts: the facts of the program itself, by predicate.
+        ignored: axioms of ontologies that are not translated to rules, with their
+            number.
     """
 
     program: Program
@@ -77,7 +78,7 @@ def read_pipeline_program(config: Config) -> PipelineProgram:
         for name, count in ontology.ignored_counts.items():
             ignored[name] = ignored.get(name, 0) + count
     require_valid(program)
-    # A rule without a body is a fact, however it was written.
+    # A rule without a body is a fact, whatever its syntax.
     bodiless = [rule for rule in program.rules if not rule.body]
     heads = [head for rule in bodiless for head in rule.heads]
     declared = Catalogue().extended(program.declarations)
@@ -101,9 +102,9 @@ def open_knowledge_base(
     spark: SparkSession | None = None,
     progress: Progress | None = None,
 ) -> KnowledgeBase:
-    """The knowledge base in the state of a pipeline, or an empty one.
+    """Open the knowledge base in the state of a pipeline, or create an empty one.
 
-    Without a [state], everything is in memory and begins anew each time.
+    Without a [state], everything is in memory and starts empty each time.
     """
     settings = config.engine
     if config.state is not None and state_versions(config):
@@ -133,7 +134,7 @@ def _options(config: Config) -> dict[str, str] | None:
 
 
 def state_versions(config: Config) -> list[Version]:
-    """The versions of the state, the oldest first; none if there is no state."""
+    """Return the versions of the state, the oldest first; none if there is no state."""
     if config.state is None:
         return []
     history, table = _lake()
@@ -144,7 +145,7 @@ def state_versions(config: Config) -> list[Version]:
 
 
 def stored_state(config: Config) -> LakeState | None:
-    """The state of a pipeline, of which no facts are read, if there is one."""
+    """Return the state of a pipeline, without reading facts, if there is one."""
     if config.state is None or not state_versions(config):
         return None
     from evermat.lake.state import open_state  # noqa: PLC0415  needs a library
@@ -153,7 +154,7 @@ def stored_state(config: Config) -> LakeState | None:
 
 
 def _lake() -> tuple[Callable[..., list[Version]], type[StateTable]]:
-    """What looks at states; it needs a library that not everybody has."""
+    """Import the reader of states, which needs an optional library."""
     from evermat.lake import history  # noqa: PLC0415
     from evermat.lake.table import StateTable  # noqa: PLC0415
 
@@ -161,43 +162,43 @@ def _lake() -> tuple[Callable[..., list[Version]], type[StateTable]]:
 
 
 def lake_state(kb: KnowledgeBase) -> LakeState | None:
-    """The state of a knowledge base; None where no state is kept."""
+    """Return the state of a knowledge base; None if there is none."""
     return kb._lake_state  # noqa: SLF001  users need no more than its place
 
 
 def jobs_of(kb: KnowledgeBase) -> int:
-    """How many jobs a knowledge base has given to Spark."""
+    """Return the number of Spark jobs of a knowledge base."""
     cluster = getattr(kb._engine, "cluster", None)  # noqa: SLF001  it says no more
     return 0 if cluster is None else int(cluster.jobs)
 
 
 def save_snapshot(kb: KnowledgeBase) -> None:
-    """Have the next run open the state quickly, if several versions came since."""
+    """Make the next opening of the state fast, if it has several new versions."""
     state = lake_state(kb)
     if state is not None:
         state.save(kb._engine, is_last=True)  # noqa: SLF001  users need not do it
 
 
 def version_of(kb: KnowledgeBase) -> int:
-    """The version of the state; without one, every run makes the first."""
+    """Return the version of the state; without one, every run is the first."""
     return 1 if kb.version is None else kb.version
 
 
 # ---------------------------------------------------------------------------- requests
 
-# What a run asks of the knowledge base: facts and rules that come and go.
+# Requests of a run to the knowledge base: insertions and deletions of facts and rules.
 #
-# A source that is read as a whole takes the place of the facts that are given now.
-# Sources with `update` say themselves what came and what left.
+# A source that is read as a whole replaces the explicit facts. Sources with `update`
+# provide insertions and deletions.
 
 
 @dataclass(slots=True)
 class RowChanges:
-    """What the change files of sources come to; see `pipeline.change_files`.
+    """The contents of the change files of sources; see `pipeline.change_files`.
 
     Attributes:
         insert, delete: facts in parts, by predicate; deletions come first.
-        applied: by source, the files that they are from.
+        applied: the change files, by source.
     """
 
     insert: dict[str, list[object]] = field(default_factory=dict)
@@ -213,11 +214,11 @@ class RowChanges:
 
 @dataclass(slots=True)
 class Request:
-    """What a transaction is to hold; facts in parts, by predicate.
+    """The contents of a transaction; facts in parts, by predicate.
 
     Attributes:
-        applied: for the ledgers of the state, files that are applied by this.
-        is_anew: whether these ledgers begin anew.
+        applied: the files that it applies, for the ledgers of the state.
+        is_anew: whether these ledgers start empty.
     """
 
     insert: dict[str, list[object]] = field(default_factory=dict)
@@ -228,7 +229,7 @@ class Request:
     is_anew: bool = False
 
     def carried_out(self, kb: KnowledgeBase) -> Change:
-        """Have a knowledge base do it, in one step."""
+        """Apply the request to a knowledge base, in one transaction."""
         state = lake_state(kb)
         if state is not None:
             state.enter(self.applied, anew=self.is_anew)
@@ -245,7 +246,7 @@ class Request:
         return transaction.change
 
     def planned(self, kb: KnowledgeBase) -> Change:
-        """What it would change in a knowledge base, which stays as it is."""
+        """Return what it would change in a knowledge base, which is not changed."""
         rules: list[RuleInput] = [] if self.add_rules is None else [self.add_rules]
         asked = requests.Request(
             insert=self.insert,
@@ -257,7 +258,7 @@ class Request:
 
 
 def first_request(program: PipelineProgram, taken: Iterable[Taken]) -> Request:
-    """Everything, for a knowledge base that is empty."""
+    """Return the request with everything, for an empty knowledge base."""
     pieces = _pieces([*taken], program.facts)
     return Request(insert=pieces, add_rules=program.program)
 
@@ -270,20 +271,20 @@ def next_request(
     changes: RowChanges | None = None,
     told: Collection[str] | None = None,
 ) -> Request:
-    """What makes the knowledge base hold what there should be.
+    """Return the request that makes the knowledge base equal to the sources.
 
-    A source that was read as a whole takes the place of what is given: all that is
-    given is deleted, and all that was read is inserted. An update deletes first, and
-    works out by itself, where the facts are, which of them really come and go.
+    A source that was read as a whole replaces the explicit facts: all of them are
+    deleted, and all that was read is inserted. An update deletes first, and determines
+    the net changes itself, where the facts are.
 
     Args:
-        kb: what there is.
-        program: the rules and facts there should be.
+        kb: the knowledge base.
+        program: the intended rules and facts.
         whole: sources that were read as a whole.
-        changes: rows that sources say came and left.
-        told: predicates of sources that say what came and left, even if nothing did;
-            None if all sources are among `whole`, so that facts of other predicates
-            have to go.
+        changes: rows of change files.
+        told: predicates of sources with change files, even without any changes; None if
+            all sources are among `whole`, so that facts of other predicates are
+            deleted.
     """
     request = Request(is_anew=told is None)
     request.add_rules, request.remove_rules = _rule_changes(kb, program.program)
@@ -322,7 +323,7 @@ def _pieces(
 def _rule_changes(
     kb: KnowledgeBase, program: Program
 ) -> tuple[Program | None, list[Rule]]:
-    """The rules that are new, and those that are no longer there."""
+    """Return the rules that are new, and those that were removed."""
     old = {_meaning(rule): rule for rule in kb.rules}
     new = {_meaning(rule): rule for rule in _single_heads(program.rules)}
     added = tuple(rule for key, rule in new.items() if key not in old)
@@ -331,12 +332,12 @@ def _rule_changes(
 
 
 def _meaning(rule: Rule) -> frozenset[Hashable]:
-    """The same for rules that mean the same."""
+    """Return a key that is equal for rules with the same meaning."""
     return frozenset(normal_rules([rule]))
 
 
 def _single_heads(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Rules as `KnowledgeBase.rules` has them: one for each head."""
+    """Yield rules in the form of `KnowledgeBase.rules`: one for each head."""
     for rule in rules:
         for head in rule.heads:
             yield replace(rule, heads=(head,))

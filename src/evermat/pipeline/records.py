@@ -1,4 +1,4 @@
-"""Lines of CSV and JSON into rows; lines that are no rows are set aside."""
+"""Parses lines of CSV and JSON to rows; invalid lines are set aside."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 1 << 16
 def rejected_lines(
     source: str, file: str, lines: Sequence[tuple[int | None, str, str]]
 ) -> pa.Table:
-    """Lines that were rejected, each with its position, its text and the reason."""
+    """Return rejected lines, each with its position, its text and the reason."""
     positions, texts, reasons = zip(*lines, strict=True) if lines else ((), (), ())
     count = len(lines)
     return pa.table(
@@ -47,7 +47,7 @@ def rejected_lines(
 
 
 def not_unicode(lines: Lines) -> list[tuple[int, str, str]]:
-    """The lines that are not UTF-8, to be rejected."""
+    """Return the lines that are not UTF-8, to be rejected."""
     found = []
     for position, line in lines.broken:
         shown = line.decode("utf-8", "backslashreplace")
@@ -64,13 +64,13 @@ def not_unicode(lines: Lines) -> list[tuple[int, str, str]]:
 
 
 def csv_names(source: Source, files: Sequence[File]) -> list[str]:
-    """The names of the columns, which all files must agree on.
+    """Return the names of the columns, which must be the same in all files.
 
     Raises:
         SchemaMismatchError: a file has other columns than the first one.
 
     Warns:
-        HeaderWarning: there should be no header, and there seems to be one.
+        HeaderWarning: there seems to be a header, contrary to the configuration.
     """
     if not source.header:
         declared = [column.name for column in source.columns]
@@ -91,7 +91,7 @@ def csv_names(source: Source, files: Sequence[File]) -> list[str]:
 def other_columns(
     file: File, others: Sequence[str], first: File, names: Sequence[str]
 ) -> SchemaMismatchError:
-    """The error for a file that has other columns than the first one."""
+    """Return the error for a file that has other columns than the first one."""
     return SchemaMismatchError(
         f"the columns of `{file.name}` are {_listed(others)}, and those of "
         f"`{first.name}` are {_listed(names)}",
@@ -119,7 +119,7 @@ def _header(source: Source, file: File) -> list[str]:
 def csv_rows(
     source: Source, split: Split, names: Sequence[str]
 ) -> Iterator[Rows | pa.Table]:
-    """The rows of a piece of a CSV file, and tables of lines that are rejected."""
+    """Yield the rows of a piece of a CSV file, and tables of rejected lines."""
     if source.multiline:
         yield from _whole_file(source, split.file, names)
         return
@@ -148,8 +148,8 @@ def _csv_lines(
         wrong.append((row.number - 1, row.actual_columns))
         return "skip"
 
-    # A quote that is not closed reaches into the next line: one more shows that of
-    # the last one, too.
+    # A quote that is not closed extends into the next line: an additional line reveals
+    # that of the last one, too.
     one_more = "x" + source.delimiter * (len(names) - 1)
     text = "\n".join([*lines.texts.to_pylist(), one_more])
     table = _parsed(source, io.BytesIO(text.encode()), names, set_aside)
@@ -173,7 +173,7 @@ def _csv_lines(
 def _halves(
     source: Source, lines: Lines, names: Sequence[str]
 ) -> Iterator[Rows | pa.Table]:
-    """Lines of which one does not end where it should, which is to be found."""
+    """Search for a line that does not end where it should, by halving."""
     count = len(lines.texts)
     if count == 1:
         position, line = lines.positions[0].as_py(), lines.texts[0].as_py()
@@ -242,7 +242,7 @@ def _whole_file(
 
     def set_aside(row: arrow_csv.InvalidRow) -> str:
         reason = f"{row.actual_columns} columns where there should be {len(names)}"
-        # Where a row begins is not known: those before may have several lines.
+        # The position of a row is not known: earlier rows may have several lines.
         wrong.append((None, row.text, reason))
         return "skip"
 
@@ -266,7 +266,7 @@ def _whole_file(
 
 
 def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
-    """The objects of lines of JSON; only columns that are declared are looked at."""
+    """Yield the objects in lines of JSON; only declared columns are read."""
     names = [column.name for column in source.columns]
     for lines in lines_of(split):
         rejected = not_unicode(lines)
@@ -297,7 +297,7 @@ def json_rows(source: Source, split: Split) -> Iterator[Rows | pa.Table]:
 
 
 def _record(line: str) -> dict[str, object] | str:
-    """The object of a line, or why there is none. Numbers keep their digits."""
+    """Return the object in a line, or the reason why there is none; keep digits."""
     try:
         found = read_json(line, _Digits)
     except ValueError as error:
@@ -324,7 +324,7 @@ def _json_text(value: object) -> str | None:
 
 
 def _nested(value: object) -> str:
-    """A list or an object as JSON; numbers as they were written."""
+    """Return a list or an object as JSON; numbers as they were written."""
     match value:
         case _Digits():
             return str(value)

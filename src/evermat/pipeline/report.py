@@ -1,4 +1,4 @@
-"""What a run did: one JSON document and one page for each run."""
+"""The report of a run: a JSON document and a page for each run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Step:
     """A step that has begun.
 
     Attributes:
-        note: what came of it, in a few words.
+        note: its result, in a few words.
     """
 
     name: str
@@ -45,35 +45,35 @@ class Step:
 
 
 class Watcher(Protocol):
-    """Is told how a run is getting on."""
+    """Receives the progress of a run."""
 
     def begin(self, step: Step) -> None:
         """A step begins."""
 
     def end(self, step: Step) -> None:
-        """A step is done; its note and its time are known."""
+        """A step has ended; its note and its time are known."""
 
     def fail(self, step: Step) -> None:
         """A step has failed."""
 
     def tell(self, news: str) -> None:
-        """Something happened within a step."""
+        """There is progress within a step."""
 
 
 class Silent:
-    """Watches without a word."""
+    """A watcher that prints nothing."""
 
     def begin(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def end(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def fail(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def tell(self, news: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Steps:
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
-        """Carry out a step; an error in it carries its name."""
+        """Time and report a step; errors in it get its name."""
         step = Step(name)
         start = perf_counter()
         self.watcher.begin(step)
@@ -146,7 +146,7 @@ pre { background: var(--back); padding: .8rem 1rem; border-radius: .4rem; margin
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The page for a report."""
+    """Return the page for a report."""
     title = f"{report['pipeline']} · {report['command']}"
     parts = [
         _heading(report),
@@ -297,7 +297,7 @@ _SHOWN_CONTRADICTIONS = 20
 
 
 def _contradictions(report: Mapping[str, Any]) -> str:
-    """What rules with the head `false` derive, if they do."""
+    """Return the section of contradictions, if there are any."""
     found = report.get("contradictions") or {"count": 0}
     if not found["count"]:
         return ""
@@ -337,7 +337,7 @@ def _bar(share: float) -> str:
 
 
 class _Right(str):
-    """A cell that is set to the right."""
+    """A right-aligned cell."""
 
     __slots__ = ()
 
@@ -387,16 +387,16 @@ OK, FAILED = "ok", "failed"
 
 @dataclass(slots=True)
 class RunReport:
-    """Everything there is to tell of a run; plain data.
+    """The report of a run, as plain data.
 
     Attributes:
-        run: the name of the run, which is in order of time.
+        run: the name of the run; names are in the order of time.
         place: where it worked, `driver` or `distributed`, and why.
         version: of the state after the run, None if it failed before.
         sources: rows, facts and rejected rows of each, with some of these.
         predicates: facts and explicit facts of each.
-        changes: facts that came and left, by predicate.
-        work: the algorithm and what it cost.
+        changes: added and removed facts, by predicate.
+        work: the algorithm and its cost.
     """
 
     pipeline: str
@@ -421,12 +421,12 @@ class RunReport:
     error: str | None = None
 
     def finish(self, steps: Iterable[Step], seconds: float) -> None:
-        """Note the steps of the run, and how long it took."""
+        """Record the steps of the run, and its duration."""
         self.steps = [asdict(step) for step in steps]
         self.seconds = seconds
 
     def add_source(self, taken: Taken, *, change: str = "") -> None:
-        """Note what was read; `change` is `insert` or `delete` for an update."""
+        """Record what was read; `change` is `insert` or `delete` for an update."""
         self.sources.append(
             {
                 "name": taken.source.name,
@@ -441,7 +441,7 @@ class RunReport:
         )
 
     def add_change(self, kb: KnowledgeBase, change: Change) -> None:
-        """Note what the knowledge base holds now and what changed."""
+        """Record the contents of the knowledge base, and the change."""
         self._add_predicates(kb)
         self.changes = {
             name: {"added": came, "removed": left}
@@ -460,7 +460,7 @@ class RunReport:
         }
 
     def add_stream(self, kb: KnowledgeBase, report: StreamReport) -> None:
-        """Note what a stream did."""
+        """Record the work of a stream."""
         self._add_predicates(kb)
         self.sources.append(
             {
@@ -488,7 +488,7 @@ class RunReport:
         }
 
     def add_finding(self, finding: Finding) -> None:
-        """Note what came of an expectation."""
+        """Record the result of an expectation."""
         self.expectations.append(
             {
                 "name": finding.expectation.name,
@@ -501,7 +501,7 @@ class RunReport:
         )
 
     def add_output(self, written: Written) -> None:
-        """Note an output."""
+        """Record an output."""
         self.outputs.append(
             {
                 "name": written.output.name,
@@ -515,13 +515,13 @@ class RunReport:
         )
 
     def document(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Return the report as JSON values."""
         document: dict[str, Any] = redacted_values(asdict(self))
         return document
 
 
 def _title(written: Written) -> str:
-    """How people call it: an output of several predicates is written once for each."""
+    """Return the title of an output; it has several if it has several predicates."""
     output = written.output
     if len(output.predicates) > 1:
         return f"{output.name}: {written.what}"
@@ -529,7 +529,7 @@ def _title(written: Written) -> str:
 
 
 def write_report(report: RunReport, folder: str) -> tuple[str, str]:
-    """Write the document and the page; the paths of both.
+    """Write the document and the page; return the paths of both.
 
     Raises:
         OutputError: the folder cannot be written to.
@@ -549,9 +549,9 @@ def write_report(report: RunReport, folder: str) -> tuple[str, str]:
 
 
 def read_reports(folder: str, limit: int) -> list[Mapping[str, Any]]:
-    """The last reports in a folder, the newest first.
+    """Return the last reports in a folder, the newest first.
 
-    A report that was cut off, because a run was killed, is passed over.
+    Incomplete reports of killed runs are skipped.
     """
     system, path = file_system(folder)
     selector = arrow_fs.FileSelector(path, allow_not_found=True)
@@ -580,9 +580,9 @@ class Status:
 
     Attributes:
         version: the newest version, None if there is none.
-        versions: all versions there are, the newest first: number, time, and how many
-            facts came and left.
-        predicates: facts and explicit facts of each, after the last run that went well.
+        versions: all versions, the newest first: number, time, and the numbers of added
+            and removed facts.
+        predicates: facts and explicit facts of each, after the last successful run.
     """
 
     version: int | None = None
@@ -591,7 +591,7 @@ class Status:
 
 
 def read_status(config: Config) -> Status:
-    """What the log of the state and the reports of the runs say."""
+    """Read the log of the state and the reports of the runs."""
     versions = [
         {
             "version": each.number,
@@ -613,7 +613,7 @@ def read_status(config: Config) -> Status:
 
 
 def _sizes(stored: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Sizes of predicates in a stored report; older versions wrote `given`."""
+    """Return sizes of predicates in a stored report; older versions wrote `given`."""
     return {
         name: {("explicit" if key == "given" else key): n for key, n in sizes.items()}
         for name, sizes in stored.items()

@@ -1,8 +1,8 @@
-"""Running a pipeline: read, check, commit, publish, report.
+"""Runs a pipeline: read, check, commit, publish, report.
 
-Every step has a name, which an error in it carries. Nothing is committed before all
-sources are read and found good enough, and the commit is one transaction: whatever
-goes wrong before it leaves the state as it was.
+Every step has a name, which is added to its errors. Nothing is committed before all
+sources are read and accepted, and the commit is one transaction: any error before it
+leaves the state unchanged.
 """
 
 from __future__ import annotations
@@ -78,31 +78,31 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------- locking
 
-# One run of a pipeline at a time.
+# A lock for one run of a pipeline at a time.
 #
 # Two runs at once would replace the same folders, and the one that began first might
-# publish last, what is no longer so. The second one is refused: a stream would have it
-# wait for ever.
+# publish outdated results last. The second one is rejected rather than delayed: after a
+# stream it would wait forever.
 
 
 class PipelineBusyError(EvermatError, RuntimeError):
-    """Another run of the same pipeline is under way."""
+    """Another run of the same pipeline is in progress."""
 
     code: ClassVar[str] = "EM808"
 
 
 @contextmanager
 def alone(config: Config) -> Iterator[None]:
-    """Keep other runs of the same configuration away, on this machine.
+    """Exclude other runs of the same configuration on this machine.
 
-    The configuration itself is what is locked: it needs no further file, which a run
-    that was killed would leave behind, and the system unlocks it when a process ends.
+    The configuration file itself is locked: no additional file is needed, which a
+    killed run would leave behind, and the system unlocks it when a process ends.
 
     Raises:
         PipelineBusyError: there is another run.
     """
     if sys.platform == "win32" or not config.file.exists():
-        yield  # nobody else can run what is no longer there
+        yield  # no other process can run a removed file
         return
     import fcntl  # noqa: PLC0415  not everywhere
 
@@ -126,7 +126,7 @@ Command = Literal["run", "update", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that is over, and where its report is."""
+    """A finished run, and the place of its report."""
 
     report: RunReport
     document: str
@@ -140,12 +140,12 @@ class Finished:
 
 @dataclass
 class Pipeline:
-    """A pipeline that is being run.
+    """A pipeline to be run.
 
     Attributes:
-        config: what to do.
-        watcher: is told of every step.
-        progress: is told of every round of a materialisation.
+        config: the configuration.
+        watcher: receives the start and end of every step.
+        progress: receives every round of a materialisation.
     """
 
     config: Config
@@ -159,20 +159,20 @@ class Pipeline:
         return f"<Pipeline {config.name} on {config.engine.name}: {parts}>"
 
     def run(self, *, is_dry: bool = False) -> Finished:
-        """Take all sources as they are, and make the state what follows from them.
+        """Read all sources as a whole, and derive the state from them.
 
         Args:
-            is_dry: only find out what would change; nothing is written but rows that
-                are rejected.
+            is_dry: only compute what would change; nothing is written but rejected
+                rows.
 
         Raises:
-            EvermatError: something is wrong; the state is as it was. A report has
-                been written all the same.
+            EvermatError: the run failed and left the state unchanged. A report has been
+                written nevertheless.
         """
         return self._reported("run", is_dry=is_dry)
 
     def update(self, *, is_dry: bool = False) -> Finished:
-        """Take what has changed since the last run, and maintain the state.
+        """Read the changes since the last run, and maintain the state.
 
         Args:
             is_dry: as for `run`.
@@ -183,10 +183,10 @@ class Pipeline:
         return self._reported("update", is_dry=is_dry)
 
     def check(self) -> None:
-        """See that all is there and fits together, without reading what is in sources.
+        """Check that everything exists and fits together, without reading rows.
 
         Raises:
-            EvermatError: telling of everything that is wrong.
+            EvermatError: with all problems.
         """
         with ExitStack() as stack:
             report, steps = (
@@ -209,7 +209,7 @@ class Pipeline:
         return self._reported("stream")
 
     def _reported(self, command: Command, *, is_dry: bool = False) -> Finished:
-        # One that is refused is no run, and has no report.
+        # A rejected run has no report.
         with alone(self.config):
             return self._carried_out(command, is_dry=is_dry)
 
@@ -241,7 +241,7 @@ class Pipeline:
             try:
                 write_report(report, self.config.reports)
             except OutputError as second:
-                # What went wrong first is what people have to know.
+                # The first error is the one that users have to know.
                 error.add_note(f" = report: {second.message}")
             raise
         report.finish(steps.done, perf_counter() - start)
@@ -269,11 +269,11 @@ class _Work:
         return self.pipeline.config
 
     def do_where_it_fits(self) -> None:
-        """Do all of it on the driver if it fits there, else distributed."""
+        """Run on the driver if the facts fit there, otherwise distributed."""
         try:
             self.do()
         except OutgrownError:
-            # Nothing was committed. More was derived than anybody could foresee.
+            # Nothing was committed. More facts were derived than expected.
             self._place = Place("distributed", f"it outgrew the {self._place}")
             self.report.place = str(self._place)
             self.report.sources.clear()
@@ -289,14 +289,14 @@ class _Work:
         return place
 
     def do(self) -> None:
-        """Do all of it."""
+        """Run all steps."""
         with self.steps.step("read rules") as step:
             program = read_pipeline_program(self.config)
             self.program = program.program
             self.report.ignored_axioms = dict(program.ignored)
             step.note = counted(len(program.program.rules), "rule")
         has_state = self._has_state()
-        # A state is not even begun before all sources are found good enough.
+        # A new state is not created before all sources are accepted.
         kb = self._open() if has_state else None
         with naming("check the outputs"):
             check_outputs(self.config, program, kb)
@@ -312,7 +312,7 @@ class _Work:
         save_snapshot(kb)
 
     def check(self) -> None:
-        """Look at everything, and tell of all that is wrong."""
+        """Check everything, and report all problems."""
         program: PipelineProgram | None = None
         found: list[EvermatError] = []
 
@@ -344,7 +344,7 @@ class _Work:
             raise first
 
     def _looked_at(self, source: Source) -> str:
-        """What a source consists of; it must be there and have the right columns."""
+        """Check that a source exists with the right columns; describe its contents."""
         if source.format in DATABASE_FORMATS:
             return "a database, which is not looked at"
         plan = plan_files(self._with_declared_names(source), source.paths)
@@ -356,7 +356,7 @@ class _Work:
         )
 
     def follow(self) -> None:
-        """Maintain the state along a stream, then write what is written in full."""
+        """Maintain the state along a stream, then write full outputs."""
         from evermat.pipeline.stream import StreamSource, stream  # noqa: PLC0415  needs a library
 
         settings = self.config.stream
@@ -394,7 +394,7 @@ class _Work:
         self._publish(kb, None)
 
     def _has_state(self) -> bool:
-        """Whether there is a state; a run can do without."""
+        """Return whether there is a state, which only `run` can do without."""
         with naming("look for the state"):
             if state_versions(self.config):
                 return True
@@ -486,7 +486,7 @@ class _Work:
         change: str = "",
         at: int = 0,
     ) -> Taken:
-        """Read a source, or change files of it; those that have a number, here."""
+        """Read a source, or change files of it; numbered ones in this process."""
         source = self._with_declared_names(source)
         intake = LocalIntake() if at else self._intake(source)
         name = f"read source {source.name}" + (f" ({change})" if change else "")
@@ -504,7 +504,7 @@ class _Work:
         return taken
 
     def _with_declared_names(self, source: Source) -> Source:
-        """The source, with what the rules declare about the predicates of its facts."""
+        """Return the source with the rules' declarations for its predicates."""
         names, types = {}, {}
         for each in self.program.declarations:
             types[each.predicate] = tuple(each.column_types)
@@ -525,14 +525,14 @@ class _Work:
         return ColumnNames({}, lambda: self.program.rules)
 
     def _note_names(self, taken: Taken) -> None:
-        """Notice columns that are swapped, where they become arguments as they are."""
+        """Record the names of columns that become arguments, to detect swapped ones."""
         names = [column.name for column in taken.source.columns] or taken.columns
         for each in taken.source.facts:
             if names and not each.arguments and not each.declared:
                 self._names.note(each.predicate, names)
 
     def _changes(self, kb: KnowledgeBase, sources: Iterable[Source]) -> RowChanges:
-        """What the change files come to that were not applied before."""
+        """Return the contents of the change files that were not applied before."""
         changes, state = RowChanges(), lake_state(kb)
         for source in sources:
             entries = [] if state is None else state.ledger(source.name)
@@ -546,7 +546,8 @@ class _Work:
                 for kind, paths in files.steps():
                     changes.add(kind, self._take(source, paths, kind).facts)
                 continue
-            # Rows that come and then leave again are compared, which is done here.
+            # Rows that are inserted and then deleted again are compared in this
+            # process.
             steps = [
                 (kind, self._take(source, paths, kind, at).facts)
                 for at, (kind, paths) in enumerate(files.steps(), 1)
@@ -572,7 +573,7 @@ class _Work:
         return change
 
     def _plan(self, kb: KnowledgeBase, request: Request) -> None:
-        """Find out what the request would change, and what that would cost."""
+        """Compute what the request would change, and its cost."""
         with self.steps.step("plan") as step, plain_spark_errors():
             change = request.planned(kb)
             self.report.add_change(kb, change)
@@ -580,7 +581,7 @@ class _Work:
             step.note = f"+{came:,} −{left:,} facts"
 
     def _check_expectations(self, kb: KnowledgeBase) -> None:
-        """See that all is as expected before it is published."""
+        """Check all expectations before publishing."""
         findings = []
         beside = self.config.rejected.rpartition("/")[0]
         folder = f"{beside}/quarantine/run={self.report.run}"
@@ -625,9 +626,9 @@ def _told(sums: StreamReport) -> str:
 
 @contextmanager
 def _stopped_by_signals(trigger: str | float) -> Iterator[Event | None]:
-    """An event that a signal sets, so that a stream ends after a whole batch.
+    """Yield an event that a signal sets, so that a stream ends after a whole batch.
 
-    Who cannot wait for that sends another one, which does what it always does.
+    A second signal is handled as usual, for users who cannot wait.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if trigger == "once" or not is_main:
@@ -652,7 +653,7 @@ def _stopped_by_signals(trigger: str | float) -> Iterator[Event | None]:
 
 
 def _place(source: Source, name: str | None, position: int | None) -> str:
-    """Where a row is, as people look for it: in which file, on which line."""
+    """Return the file and line of a row."""
     if name is None:
         return ""
     if position is None:

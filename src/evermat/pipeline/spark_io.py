@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------- sources
 
-# Sources into facts on Spark: read, mapped and encoded in tasks, not on the driver.
+# Sources are read, mapped and encoded in tasks, not on the driver.
 #
-# A source becomes one frame that holds its facts as ids, the constants behind them, its
-# rejected rows and how many rows were read, told apart by a tag. The frame is kept on
-# the disks of the executors, so that a source is read once.
+# A source becomes one frame with its facts as ids, their constants, its rejected rows
+# and the number of rows read, distinguished by a tag. The frame is persisted on the
+# disks of the executors, so that a source is read once.
 
 _REJECTED, _TALLY = -1, -2
 _ROWS_AT_ONCE = 1 << 15
@@ -80,7 +80,7 @@ class SparkIntake:
             return replace(taken, columns=tuple(names))
 
     def release(self) -> None:
-        """Let the executors forget the rows they keep."""
+        """Unpersist the rows on the executors."""
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
@@ -88,7 +88,7 @@ class SparkIntake:
     def _staged(
         self, source: Source, paths: Sequence[str]
     ) -> tuple[DataFrame, Sequence[str]]:
-        """The frame of a source, and the columns that were read."""
+        """Return the frame of a source, and the columns that were read."""
         from pyspark.storagelevel import StorageLevel  # noqa: PLC0415  optional
 
         if source.format in SPARK_FORMATS:
@@ -104,7 +104,7 @@ class SparkIntake:
 
     def _from_splits(self, plan: Plan) -> DataFrame:
         count = len(plan.splits)
-        # Of small files, a task reads several.
+        # A task reads several small files.
         needed = sum(split.size for split in plan.splits) // SPLIT_BYTES
         usual = 4 * self._spark.sparkContext.defaultParallelism
         numbers = self._spark.range(0, count, 1, min(count, max(needed, usual)))
@@ -209,7 +209,7 @@ def _family(type_name: str) -> str:
 
 
 def _write_rejected(frame: DataFrame, folder: str) -> None:
-    """Have tasks write rejected rows, and nothing else stays in their folder."""
+    """Write rejected rows in tasks, and remove all other files of their folder."""
     system, path = file_system(folder)
     system.create_dir(path, recursive=True)
     written = write_parquet(frame, partial(_system, folder), path)
@@ -224,7 +224,7 @@ def _system(place: str) -> FileSystem:
 
 
 def _arities(source: Source, names: Sequence[str]) -> list[int]:
-    """How many arguments each sort of fact of a source has."""
+    """Return the number of arguments of each fact of a source."""
     every = _TRIPLE if source.format in RDF_FORMATS else len(source.columns or names)
     return [len(each.arguments) or every for each in source.facts]
 
@@ -262,7 +262,7 @@ def _map_batches(
 
 
 class _Stager:
-    """Puts what a task has read into the layout of the staged frame."""
+    """Converts what a task has read to the layout of the staged frame."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -276,7 +276,7 @@ class _Stager:
         self._encoders: dict[int, Encoder] = {}
 
     def stage(self, piece: Mapped) -> Iterator[pa.RecordBatch]:
-        """A piece as batches of the staged frame."""
+        """Yield a piece as batches of the staged frame."""
         for tag, (_, table) in enumerate(piece.facts):
             encoder = self._encoders.setdefault(tag, Encoder(self._width))
             for batch in _batches(table):
@@ -307,24 +307,24 @@ def _batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 # ----------------------------------------------------------------------------- outputs
 
-# Large results to files, written by the tasks that have the rows.
+# Large results are written to files by the tasks that have the rows.
 #
-# Every task writes files of its own, with the code that writes small results too; the
-# driver makes them appear. How values are written depends on the whole column, so that
-# the shapes of columns are found out first.
+# Every task writes files of its own, with the same code as for small results; the
+# driver makes them visible. The form of values depends on the whole column, so the
+# shapes of columns are determined first.
 
 ROWS_IN_A_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What tasks have to know to write their files.
+    """The parameters of tasks that write files.
 
     Attributes:
-        folder: where they write to.
+        folder: the folder of the files.
         format: the suffix.
-        names: of the columns.
-        shapes: of the columns, where anything depends on them.
+        names: the names of the columns.
+        shapes: the shapes of the columns, if the format depends on them.
         what: the predicate.
     """
 
@@ -336,10 +336,10 @@ class Parts:
 
 
 def terms_frame(result: Result, like: DataFrame | None = None) -> DataFrame:
-    """The rows of a result as a frame with a struct for each value.
+    """Return the rows of a result as a frame with a struct for each value.
 
     Args:
-        result: what to write.
+        result: the result.
         like: another frame, for results that are on the driver.
     """
     if result.distant is not None:
@@ -350,7 +350,7 @@ def terms_frame(result: Result, like: DataFrame | None = None) -> DataFrame:
 
 
 def signed_frame(version: int, came: Result, left: Result) -> DataFrame:
-    """What came and left, with version and sign before the values."""
+    """Return added and removed facts, with version and sign before the values."""
     some = next(each for each in (came, left) if each.distant is not None)
     like = terms_frame(some)
     parts = []
@@ -372,7 +372,7 @@ def natural_feed(
     names: Sequence[str],
     session: SparkSession,
 ) -> DataFrame:
-    """What came and left, with plain types."""
+    """Return added and removed facts, with plain types."""
     terms = signed_frame(version, came, left)
     return moved(natural_frame(terms, shapes_of(terms), names), session)
 
@@ -380,15 +380,15 @@ def natural_feed(
 def write_parts(
     terms: DataFrame, folder: str, suffix: str, names: Sequence[str], what: str
 ) -> Mapping[str, int]:
-    """Have tasks write a frame of terms into files of a folder.
+    """Write a frame of terms into files of a folder, in tasks.
 
     Returns:
-        How many rows were left out, by what is wrong with them.
+        The number of skipped rows, by reason.
     """
     shapes: tuple[Shape, ...] = ()
     # Lines of N-Triples do not depend on other lines.
     if suffix != "nt":
-        terms = written_down(terms)  # it is read twice
+        terms = written_down(terms)  # read twice
         shapes = tuple(shapes_of(terms))
     parts = Parts(folder, suffix, tuple(names), shapes, what)
     found = map_in_tasks(terms, partial(_write, parts), "what string, rows bigint")
@@ -410,7 +410,7 @@ def _write(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     for number, table in enumerate(_files(batches)):
         name = f"part-{context.partitionId():05}-{number:03}.{parts.format}"
         rows = term_table(table.rename_columns(list(parts.names)))
-        # A task that is tried again writes the same files again.
+        # A task that is retried writes the same files again.
         path = f"{folder}/{name}"
         left_out = write_file(
             parts.format, system, path, rows, parts.what, parts.shapes or None
@@ -425,7 +425,7 @@ def _write(parts: Parts, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def _files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of a task, as many at once as go into a file."""
+    """Yield the rows of a task in tables for one file each."""
     some: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

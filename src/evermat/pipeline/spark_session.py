@@ -1,4 +1,4 @@
-"""Spark for a pipeline: started as configured, its errors made plain."""
+"""Spark for a pipeline: starts a session, and converts Spark's errors."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _STDERR = 2
 
 @contextmanager
 def spark_session(settings: EngineSettings, name: str) -> Iterator[SparkSession]:
-    """A session: that of the caller if there is one, or a new one that ends here.
+    """Yield the caller's session if there is one, or a temporary new one.
 
-    A session that `spark-submit` prepares keeps the master and the settings that were
-    given there.
+    A session that `spark-submit` prepares keeps the master and the settings given
+    there.
 
     Raises:
         SparkSetupError: PySpark or Java is missing, or the master does not answer.
@@ -99,10 +99,10 @@ def _start(settings: EngineSettings, name: str) -> SparkSession:
 
 @contextmanager
 def _aside() -> Iterator[Callable[[], str]]:
-    """Keep what Java says while it starts, and show it only if it does not start.
+    """Capture Java's output while it starts, and show it only if that fails.
 
-    Java goes on writing to where it began to, so that a run is not interrupted by its
-    remarks on modules and logging.
+    Java continues to write to the captured file, so that a run is not interrupted by
+    its remarks on modules and logging.
     """
     with tempfile.TemporaryFile() as said:
         sys.stderr.flush()
@@ -121,7 +121,7 @@ def _aside() -> Iterator[Callable[[], str]]:
 
 
 def _usual_settings() -> dict[str, str]:
-    # Workers run the same Python, and the log of Spark is kept short.
+    # Workers run the same Python, and Spark's log is kept short.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log = Path(__file__).with_name("quiet_log4j2.properties")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log}")
@@ -130,7 +130,7 @@ def _usual_settings() -> dict[str, str]:
 
 
 def _not_submitted(settings: dict[str, str]) -> dict[str, str]:
-    """The settings that were not given to `spark-submit`."""
+    """Return the settings that were not given to `spark-submit`."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
     SparkContext._ensure_initialized()  # noqa: SLF001  else the conf is empty
@@ -139,7 +139,7 @@ def _not_submitted(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _require_answer(master: str) -> None:
-    """Knock at a standalone master; Spark itself would knock for a minute."""
+    """Check that a standalone master answers; Spark itself would try for a minute."""
     addresses = _ADDRESS.findall(master)
     for host, port in addresses:
         try:
@@ -159,7 +159,7 @@ def _require_answer(master: str) -> None:
 
 @contextmanager
 def plain_spark_errors() -> Iterator[None]:
-    """Turn what Spark raises into errors that say what happened and what to do."""
+    """Convert errors of Spark to errors with a description and advice."""
     try:
         yield
     except EvermatError:
@@ -178,12 +178,12 @@ def _is_from_spark(error: Exception) -> bool:
 
 
 def lacks_client(text: str) -> bool:
-    """Whether Spark said that it has no client for a sort of place."""
+    """Return whether Spark reported that it has no client for a kind of place."""
     return re.search(_NO_CLIENT, text) is not None
 
 
 def explained(text: str) -> EvermatError:
-    """The error for what Spark said."""
+    """Return the error for a message of Spark."""
     ours = re.search(r"(\w+) \[(EM\d+)\]: (.*)$", text, re.MULTILINE)
     if ours is not None:
         advice = re.search(r"^\s+= help: (.*)$", text, re.MULTILINE)
@@ -206,7 +206,7 @@ _OURS: dict[str, type[EvermatError]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Sign:
-    """A word in a message of Spark, and what to make of it."""
+    """A pattern in messages of Spark, and the error for it."""
 
     pattern: str
     kind: type[EvermatError]
@@ -223,7 +223,7 @@ GIVE_CLIENT = (
     'Spark\'s Hadoop, and "spark.hadoop.fs.s3.impl" = '
     '"org.apache.hadoop.fs.s3a.S3AFileSystem"'
 )
-"""What to do where Spark has no client for a sort of place."""
+"""Advice if Spark has no client for a kind of place."""
 
 _SIGNS = (
     _Sign(LACKS_PACKAGE.pattern, SparkStepError, "a worker lacks a package", INSTALL),

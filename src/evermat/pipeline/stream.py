@@ -1,8 +1,8 @@
-"""Change events, maintained batch by batch, exactly once across restarts.
+"""Maintains change events batch by batch, exactly once across restarts.
 
-The number of a batch is committed with the state, in the same commit as what the batch
-changed. After a crash, batches that the state has seen are skipped; the feed is brought
-up to date from the state.
+The number of a batch is committed with the state, in the same commit as the changes of
+the batch. After a crash, batches that the state has recorded are skipped; the feed is
+brought up to date from the state.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- isolating bad events
 
-# Which events of a batch make its update fail, so that the others can be followed.
+# Isolation of the events of a batch that make its update fail, so that the others can
+# be applied.
 #
-# The batch is halved until the events are found. Halves are tried in the order in which
-# events happened, each on top of what was found good before it, so that of two events
-# that do not go together the later one is to blame. Nothing is changed by trying.
+# The batch is halved until the events are found. Halves are tried in the order of
+# events, each together with the good events before it, so that of two incompatible
+# events the later one is rejected. Trying changes nothing.
 
 CAUSED_BY_EVENTS: tuple[type[EvermatError], ...] = (
     EvaluationError,
@@ -64,18 +65,17 @@ CAUSED_BY_EVENTS: tuple[type[EvermatError], ...] = (
     ValueConversionError,
     DigestCollisionError,
 )
-"""Errors for which some event can be to blame; others are about everything."""
+"""Errors that single events can cause; others concern the whole batch."""
 
 
 def isolate(
     kb: KnowledgeBase, events: Sequence[GoodEvent]
 ) -> tuple[list[GoodEvent], list[BadEvent]]:
-    """The events of a batch that can be followed together, and the rest.
+    """Return the events of a batch that can be applied together, and the rest.
 
     Args:
-        kb: what an update with all of them fails on.
-        events: what was read, in the order in which it happened; only the last event
-            about a fact matters.
+        kb: a knowledge base for which an update with all of them fails.
+        events: the events, in order; only the last event about a fact matters.
     """
     search = _Search(kb)
     last = {(event.predicate, event.row): event for event in events}
@@ -110,11 +110,10 @@ class _Search:
 
 # ----------------------------------------------------------------------------- outputs
 
-# What a stream writes: a feed of changes and a table of dead letters, each row once.
+# Outputs of a stream: a feed of changes and a table of dead letters, each row once.
 #
 # Both are Delta tables. Every append is numbered, in the same commit, with the version
-# or the batch that it is about, so what was written before a crash is not written
-# again.
+# or the batch it belongs to, so that data written before a crash are not written again.
 
 DEAD_LETTERS = pa.schema(
     [
@@ -130,9 +129,9 @@ class NumberedTable:
     """A table to which numbered pieces are appended, each of them once.
 
     Args:
-        place: where it is.
-        application: under whose name the pieces are numbered.
-        options: for the storage, as `deltalake` takes them.
+        place: the place of the table.
+        application: the name under which the pieces are numbered.
+        options: storage options, as in `deltalake`.
     """
 
     def __init__(
@@ -143,7 +142,7 @@ class NumberedTable:
         self._options = dict(options or {})
 
     def last(self) -> int | None:
-        """The number of the last piece."""
+        """Return the number of the last piece."""
         with step(f"open the table at `{self.place}`"):
             try:
                 table = deltalake.DeltaTable(self.place, storage_options=self._options)
@@ -153,7 +152,7 @@ class NumberedTable:
             return number
 
     def append(self, number: int, rows: pa.Table) -> None:
-        """Append a piece, unless it or a later one is there."""
+        """Append a piece, unless it or a later one exists."""
         last = self.last()
         if last is not None and last >= number:
             return
@@ -170,10 +169,10 @@ class NumberedTable:
 
 
 class Feed:
-    """The changes of a state, version by version, from when the stream began.
+    """The changes of a state, version by version, since the stream began.
 
-    What is missing is read from the state, so a crash between the commit of an update
-    and that of its changes is made up for.
+    Missing versions are read from the state, which compensates for a crash between the
+    commit of an update and that of its changes.
     """
 
     def __init__(
@@ -187,10 +186,10 @@ class Feed:
         self._options = options
 
     def begin(self, version: int) -> None:
-        """Make the feed, if there is none: it begins after a version.
+        """Create the feed, if there is none: it begins after a version.
 
         Raises:
-            OutputError: the feed is that of another state.
+            OutputError: the feed belongs to another state.
         """
         last = self._table.last()
         if last is None:
@@ -199,7 +198,7 @@ class Feed:
             require_feed_of(version, last, self._table.place)
 
     def publish(self, version: int) -> None:
-        """Write all changes up to a version that are not there."""
+        """Write all missing changes up to a version."""
         last = self._table.last()
         since = version - 1 if last is None else last
         if since < version:
@@ -212,7 +211,7 @@ class Feed:
 
 
 def dead_letters(batch: int, events: Sequence[BadEvent]) -> pa.Table:
-    """Bad events as rows."""
+    """Return bad events as rows."""
     return pa.table(
         [
             [batch] * len(events),
@@ -234,23 +233,23 @@ PARSERS: Mapping[str, Parser] = {
 
 
 class StreamError(EvermatError, RuntimeError):
-    """A stream that cannot begin, or cannot go on."""
+    """A stream that cannot begin, or cannot continue."""
 
     code: ClassVar[str] = "EM811"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """Where events come from.
+    """The source of events.
 
     Attributes:
         format: `json` or `csv` for folders of files with an event on each line, or any
             format of Structured Streaming with a column `value` (such as `kafka`) or
             with columns `sign`, `predicate` and `values` (such as `parquet`).
         path: the folder, for formats that have one.
-        options: of the format; `maxFilesPerTrigger` and the like bound a batch.
-        events: for a column `value`, what is in it: `json` or `csv`.
-        schema: of the columns, where the format needs to be told.
+        options: of the format; `maxFilesPerTrigger` and similar ones bound a batch.
+        events: the format of a column `value`: `json` or `csv`.
+        schema: of the columns, if the format requires it.
     """
 
     format: str = "json"
@@ -262,12 +261,12 @@ class StreamSource:
 
 @dataclass(slots=True)
 class StreamReport:
-    """What a stream did.
+    """The work of a stream.
 
     Attributes:
         batches: batches that were maintained; `skipped` were maintained before.
-        events: how many there were; `bad` of them are dead letters.
-        added, removed: facts that came and left.
+        events: the number of events; `bad` of them are dead letters.
+        added, removed: the numbers of added and removed facts.
         changes: the same by predicate.
         version: the version of the state at the end.
     """
@@ -314,22 +313,22 @@ def stream(  # noqa: PLR0913  all but the first two by name
     Args:
         kb: a knowledge base with a state. On Spark, or if `spark` is given, events
             are read by Structured Streaming; otherwise by a plain loop over files.
-        source: where events come from.
-        app_id: under which batches are numbered in the state; one for each stream.
-        checkpoint: where it is kept what has been read.
+        source: the source of events.
+        app_id: the name under which batches are numbered; one for each stream.
+        checkpoint: the place where the progress of reading is recorded.
         feed: a table of changes (`version`, `sign`, `predicate`, `values`).
         dead_letters: a table of bad events (`batch`, `position`, `event`, `reason`):
             those that cannot be read, and those that make the update fail. Without
             it, an update that fails ends the stream.
-        trigger: `"once"` for what there is now, or seconds between batches.
+        trigger: `"once"` for the events available now, or seconds between batches.
         spark: the session to read events with.
         stop: ends a stream with a trigger in seconds when it is set.
-        on_batch: is told the sums so far after every batch.
-        storage_options: for state and tables, as `deltalake` takes them.
+        on_batch: receives the sums so far after every batch.
+        storage_options: of state and tables, as in `deltalake`.
 
     Raises:
         StreamError: the stream cannot begin, or events cannot be read.
-        EvermatError: an update failed; everything is as it was before its batch.
+        EvermatError: an update failed; the state is as before its batch.
     """
     start = perf_counter()
     state = kb.state
@@ -363,7 +362,7 @@ def stream(  # noqa: PLR0913  all but the first two by name
 
 
 def _seconds(trigger: str | float) -> float | None:
-    """Seconds between batches; None for what there is now."""
+    """Return the seconds between batches; None for the events available now."""
     if trigger == "once":
         return None
     try:
@@ -381,9 +380,9 @@ class Batches:
     """Maintains one batch after another.
 
     Attributes:
-        kb: what is maintained.
-        source: where events come from.
-        app_id: under which batches are numbered.
+        kb: the knowledge base.
+        source: the source of events.
+        app_id: the name under which batches are numbered.
         report: the sums so far.
     """
 
@@ -397,19 +396,19 @@ class Batches:
         self.on_batch: Callable[[StreamReport], None] | None = None
 
     def is_done(self, number: int) -> bool:
-        """Whether the state has seen a batch."""
+        """Return whether the state has recorded a batch."""
         last = self.kb.last_batch(self.app_id)
         return last is not None and number <= last
 
     def require_own_dead_letters(self) -> None:
-        """Refuse dead letters of batches that are yet to come: new ones would be lost.
+        """Reject dead letters of future batches, as new ones would not be written.
 
         Raises:
             OutputError: there are some.
         """
         last = None if self.dead_letters is None else self.dead_letters.last()
         known = self.kb.last_batch(self.app_id)
-        # Those of the batch that was under way when a stream ended are its own.
+        # Those of the batch that was in progress when a stream ended belong to it.
         next_one = 0 if known is None else known + 1
         if self.dead_letters is not None and last is not None and last // 2 > next_one:
             raise OutputError(
@@ -421,7 +420,7 @@ class Batches:
             )
 
     def skip(self) -> None:
-        """Take note of a batch that was maintained before."""
+        """Record a batch that was maintained before."""
         self.report.skipped += 1
 
     def maintain(self, number: int, raw: Iterable[object], form: str) -> None:
@@ -429,12 +428,12 @@ class Batches:
 
         Args:
             number: of the batch.
-            raw: its events, in the order in which they happened.
-            form: how they are written, one of `PARSERS`.
+            raw: its events, in order.
+            form: their form, one of `PARSERS`.
         """
         events = read_events(raw, PARSERS[form], self.kb.predicates)
-        # Dead letters first: if this is as far as we come, the batch is read again,
-        # finds the same ones, and does not write them twice.
+        # Dead letters first: if the process ends here, the batch is read again, finds
+        # the same ones, and does not write them twice.
         self._bury(2 * number, events.bad)
         try:
             change = self.update(number, events.good)

@@ -1,13 +1,13 @@
-"""Change events: a sign, a predicate and values; what is wrong with those that are bad.
+"""Change events: a sign, a predicate and values; and the reasons why some are bad.
 
-| form    | an event is                                                               |
+| form    | an event                                                                  |
 | ------- | ------------------------------------------------------------------------- |
-| JSON    | `{"sign": "+", "predicate": "edge", "values": ["a", 1]}`, one on a line    |
-| CSV     | `+,edge,a,1`, one on a line                                               |
-| columns | `sign`, `predicate` and `values`, an array of texts, as change feeds have |
+| JSON    | `{"sign": "+", "predicate": "edge", "values": ["a", 1]}`, one per line     |
+| CSV     | `+,edge,a,1`, one per line                                                |
+| columns | `sign`, `predicate` and `values`, an array of strings, as in change feeds |
 
 A JSON string is a string, a number is a number, and `{"term": "<http://…>"}` is any
-term. In CSV and in columns, values are texts of terms: `1` is a number, `"1"` is not.
+term. In CSV and in columns, values are terms as strings: `1` is a number, `"1"` is not.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 Row = tuple[Constant, ...]
 Parser = Callable[[Any], tuple[object, object, object]]
-"""Takes the sign, the predicate and the values out of an event."""
+"""Extracts the sign, the predicate and the values of an event."""
 
 _SIGNS = {"+": True, "-": False}
 
 
 class BadEventError(Exception):
-    """An event that cannot be followed; the message is the reason."""
+    """An event that cannot be applied; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadEvent:
-    """An event that cannot be followed, for the table of dead letters.
+    """An event that cannot be applied, for the table of dead letters.
 
     Attributes:
         position: its place in the batch, from 0.
@@ -59,8 +59,8 @@ class GoodEvent:
 
     Attributes:
         position: its place in the batch, from 0.
-        text: the event as it came.
-        is_insertion: whether the fact comes; otherwise it leaves.
+        text: the original event.
+        is_insertion: whether the fact is inserted; otherwise it is deleted.
     """
 
     position: int
@@ -72,10 +72,10 @@ class GoodEvent:
 
 @dataclass(slots=True)
 class Events:
-    """What a batch of events comes to.
+    """The parsed events of a batch.
 
     Attributes:
-        count: how many events there were.
+        count: the number of events.
         good: events that could be read, in their order.
         bad: events that could not.
     """
@@ -98,7 +98,7 @@ class Events:
 def changes_of(
     events: Iterable[GoodEvent],
 ) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
-    """Rows to insert and rows to delete; the last event about a fact counts."""
+    """Return rows to insert and rows to delete; the last event about a fact counts."""
     last = {(event.predicate, event.row): event.is_insertion for event in events}
     insert: dict[str, list[Row]] = {}
     delete: dict[str, list[Row]] = {}
@@ -113,12 +113,12 @@ def read_events(
     parse: Parser,
     arities: Mapping[str, int],
 ) -> Events:
-    """Read a batch of events in the order in which they happened.
+    """Read a batch of events in order.
 
     Args:
         raw: the events; lines may be bytes.
-        parse: takes the sign, the predicate and the values out of one.
-        arities: of the predicates that are known.
+        parse: extracts the sign, the predicate and the values of one.
+        arities: of the known predicates.
     """
     events = Events()
     known = dict(arities)
@@ -138,7 +138,7 @@ def read_events(
 
 
 def _text(event: object) -> str:
-    """An event as it is shown."""
+    """Return an event to display."""
     match event:
         case str():
             return event
@@ -200,7 +200,7 @@ def _term(text: str) -> Constant:
 
 
 def from_json(line: str) -> tuple[object, object, object]:
-    """An event on a line of JSON."""
+    """Parse an event on a line of JSON."""
     try:
         event = read_json(line)
     except ValueError as error:
@@ -217,7 +217,7 @@ def from_json(line: str) -> tuple[object, object, object]:
 
 
 def from_csv(line: str) -> tuple[object, object, object]:
-    """An event on a line of CSV."""
+    """Parse an event on a line of CSV."""
     try:
         fields = next(csv.reader([line], strict=True))
     except (csv.Error, StopIteration) as error:
@@ -230,7 +230,7 @@ def from_csv(line: str) -> tuple[object, object, object]:
 
 
 def from_columns(event: Mapping[str, Any]) -> tuple[object, object, object]:
-    """An event in columns."""
+    """Parse an event in columns."""
     values = event.get("values")
     if values is not None:
         values = [None if text is None else {"term": str(text)} for text in values]

@@ -33,13 +33,8 @@ if TYPE_CHECKING:
 
 # A plain loop over files of events, for engines that need no cluster.
 #
-# Which files make up a batch is written down before the batch is read, as Structured
-# Streaming does: after a crash the same batch has the same files.
-
-# A plain loop over files of events, for engines that need no cluster.
-#
-# Which files make up a batch is written down before the batch is read, as Structured
-# Streaming does: after a crash the same batch has the same files.
+# The files of a batch are recorded before the batch is read, as in Structured
+# Streaming: after a crash the same batch has the same files.
 
 MOST_FILES = "maxFilesPerTrigger"
 _FORMATS = ("json", "csv")
@@ -68,7 +63,7 @@ def follow_files(
 
 
 def _opened(worker: Batches, checkpoint: str) -> tuple[str, _Log]:
-    """The folder of events, and what is known about its batches."""
+    """Return the folder of events, and the log of its batches."""
     source = worker.source
     if source.format not in _FORMATS or source.path is None:
         raise StreamError(
@@ -102,7 +97,7 @@ def _most_files(option: str | None) -> int | None:
 
 
 class _Log:
-    """The files of each batch, one small file for each in the checkpoint."""
+    """A log of the files of each batch, one small file per batch in the checkpoint."""
 
     def __init__(self, checkpoint: str, most: int | None) -> None:
         self._is_local = "://" not in checkpoint
@@ -118,11 +113,11 @@ class _Log:
         self._seen = {name for batch in self._batches for name in batch}
 
     def count(self) -> int:
-        """How many batches there are."""
+        """Return the number of batches."""
         return len(self._batches)
 
     def batch(self, number: int, folder: str) -> list[str]:
-        """The files of a batch; a new batch has those that are new."""
+        """Return the files of a batch; a new batch has all new files."""
         if number < self.count():
             return self._batches[number]
         files = [
@@ -140,7 +135,7 @@ class _Log:
     def _write(self, number: int, names: list[str]) -> None:
         target, text = f"{self._folder}/{number}.json", json.dumps(names)
         if not self._is_local:
-            # Stores of objects show nothing before the end.
+            # Object stores show nothing before the end.
             with self._system.open_output_stream(target) as sink:
                 sink.write(text.encode())
             return
@@ -158,7 +153,7 @@ def _listed(system: FileSystem, folder: str) -> list[FileInfo]:
 
 
 def _is_event_file(info: FileInfo) -> bool:
-    # As for Spark: names that begin so are drafts of somebody else.
+    # As in Spark: files with such names are incomplete.
     return info.type is FileType.File and info.base_name[0] not in "._"
 
 
@@ -177,13 +172,13 @@ def _lines(folder: str, names: list[str]) -> Iterator[bytes]:
 
 # ------------------------------------------------------------------------------- Spark
 
-# Events read by Structured Streaming, each micro-batch maintained as one update.
+# Events read by Structured Streaming, with each micro-batch maintained as one update.
 #
 # The engine takes tables from the driver, so the events of a micro-batch are collected
-# there; options such as `maxFilesPerTrigger` bound how many that are.
+# there; options such as `maxFilesPerTrigger` bound their number.
 
 LINES = {"json": "json", "csv": "csv", "text": "json"}
-"""Formats that are folders of lines, and what is on a line by default."""
+"""Formats that are folders of lines, and the default format of a line."""
 
 _FILE_ORDER = (
     "_metadata.file_modification_time",
@@ -226,7 +221,7 @@ def follow_spark(
 
 
 def _advice(error: Exception, usual: str) -> str:
-    """What to do; Structured Streaming opens places through Hadoop, and only so."""
+    """Return advice; Structured Streaming opens places only through Hadoop."""
     if not lacks_client(str(error)):
         return usual
     return (
@@ -247,7 +242,7 @@ def _wait(query: StreamingQuery, stop: Event | None) -> None:
 
 
 class _Run:
-    """Takes micro-batches, and keeps the error that ends the stream."""
+    """Maintains micro-batches, and keeps the error that ends the stream."""
 
     def __init__(self, worker: Batches) -> None:
         self._worker = worker
@@ -270,7 +265,7 @@ class _Run:
             raise
 
     def _check(self, number: int) -> None:
-        """A stream goes on with the last batch that the state knows, or the next."""
+        """Check that a stream continues where the state ends."""
         last = -1 if self._last is None else self._last
         if self._is_first and number not in {last, last + 1}:
             raise StreamError(
@@ -301,7 +296,7 @@ def _events(session: SparkSession, source: StreamSource) -> DataFrame:
 
 
 def _ordered_columns(frame: DataFrame, source: StreamSource) -> DataFrame:
-    """The columns that hold the event, and those that say when it happened."""
+    """Return the columns of the event, and those of its order."""
     names = frame.columns
     if source.path is not None:
         order = list(_FILE_ORDER)
@@ -321,7 +316,7 @@ def _ordered_columns(frame: DataFrame, source: StreamSource) -> DataFrame:
 
 
 def _collected(frame: DataFrame, source: StreamSource) -> tuple[Iterator[object], str]:
-    """The events of a micro-batch in order, and how they are written."""
+    """Return the events of a micro-batch in order, and their form."""
     table = frame.toArrow()
     order = sorted(name for name in table.column_names if name.startswith("order_"))
     if order:
