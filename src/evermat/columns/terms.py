@@ -17,6 +17,7 @@ from evermat.values import NOT_IN_IRI, XSD, Constant, Kind, Value, iri_text, val
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
 
 TERM = pa.struct([("kind", pa.uint8()), ("text", pa.string())])
@@ -39,11 +40,19 @@ _KINDS = {int(kind): kind for kind in Kind}
 
 
 def by_kind(
-    terms: pa.Array, convert: Mapping[Kind, Callable[[pa.Array], pa.Array]]
+    terms: pa.Array,
+    convert: Mapping[Kind, Callable[[pa.Array], pa.Array]],
+    found: AbstractSet[Kind] | None = None,
 ) -> pa.Array:
-    """Convert the texts of each kind with the kind's own function, in order."""
+    """Convert the texts of each kind with the kind's own function, in order.
+
+    Args:
+        terms: a term column.
+        convert: a function for each kind.
+        found: the kinds in the column, if they are known.
+    """
     kinds, texts = terms.field(0), terms.field(1)
-    present = sorted(kinds_in(terms))
+    present = sorted(kinds_in(terms) if found is None else found)
     if len(present) <= 1:
         return convert[present[0]](texts) if present else texts
     places = [pc.indices_nonzero(pc.equal(kinds, int(kind))) for kind in present]
@@ -164,6 +173,8 @@ def _same(texts: pa.Array) -> pa.Array:
     return texts
 
 
+_NAMES = {Kind.IRI: _same, Kind.BLANK: blank_texts}
+
 _TERM_TEXTS: dict[Kind, Callable[[pa.Array], pa.Array]] = {
     Kind.STRING: quoted,
     Kind.IRI: _iri_texts,
@@ -216,7 +227,7 @@ def natural(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return natural(terms.drop_null()).take(_places_of_values(terms))
     kinds = kinds_in(terms)
     if kinds <= {Kind.IRI, Kind.BLANK}:
-        return by_kind(terms, {Kind.IRI: _same, Kind.BLANK: blank_texts})
+        return by_kind(terms, _NAMES, kinds)
     if len(kinds) == 1:
         plain = _NATURAL[kinds.pop()](terms.field(1))
         if plain is not None:

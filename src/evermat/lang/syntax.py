@@ -176,19 +176,20 @@ AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "list", "any")
 BodyElement = Atom | Negation | Condition | Assignment | Aggregation
 
 
-class _HashedOnce:
-    """A slot for a cached hash, which is not compared, copied or stored."""
+class _KeyedOnce:
+    """Slots for a cached hash and key, which are not compared, copied or stored."""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_hash", "_key")
 
     _hash: int
+    _key: Hashable
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(_HashedOnce):
+class Rule(_KeyedOnce):
     """`heads :- body .`; a rule with several heads represents one rule per head.
 
-    Programs with many rules are sets of them, so the hash is cached.
+    Programs with many rules are sets of them, so the hash and the key are cached.
 
     Attributes:
         origin: for a rule in normal form, the rule that it was made from.
@@ -205,6 +206,18 @@ class Rule(_HashedOnce):
         except AttributeError:
             object.__setattr__(self, "_hash", hash((self.heads, self.body)))
             return self._hash
+
+    @property
+    def key(self) -> Hashable:
+        """What is equal for rules that differ only in names of variables."""
+        try:
+            return self._key
+        except AttributeError:
+            numbers: dict[str, int] = {}
+            heads = tuple(_atom_key(head, numbers) for head in self.heads)
+            body = tuple(_element_key(element, numbers) for element in self.body)
+            object.__setattr__(self, "_key", (heads, body))
+            return self._key
 
     def __str__(self) -> str:
         from evermat.lang.printer import rule_text  # noqa: PLC0415  printer imports this module
@@ -533,9 +546,7 @@ def canonical(rule: Rule) -> Rule:
 
 def rule_key(rule: Rule) -> Hashable:
     """Return a key that is equal for rules that differ only in names of variables."""
-    numbers: dict[str, int] = {}
-    heads = tuple(_atom_key(head, numbers) for head in rule.heads)
-    return heads, tuple(_element_key(element, numbers) for element in rule.body)
+    return rule.key
 
 
 def substitute_condition(
