@@ -237,3 +237,27 @@ def test_the_compiled_form_has_the_rule(tmp_path: Path, name: str) -> None:
     path.write_text(PREFIXES + premises, encoding="utf-8")
     kb = KnowledgeBase(read_ontology(path), contradictions="ignore")
     check(kb, tmp_path, premises, wanted)
+
+
+def test_beyond_the_profile_the_rule_set_derives_more(
+    rule_set: KnowledgeBase, tmp_path: Path
+) -> None:
+    """OWL 2 RL has no existentials on the right; the rules have a use for them."""
+    premises = (
+        ":Assistant rdfs:subClassOf _:narrow . _:narrow owl:onProperty :worksFor ;"
+        " owl:someValuesFrom :Group . :Group rdfs:subClassOf :Organisation ."
+        " :Employee owl:equivalentClass _:wide . _:wide owl:onProperty :worksFor ;"
+        " owl:someValuesFrom :Organisation . :x a :Assistant ."
+    )
+    path = tmp_path / "ontology.ttl"
+    path.write_text(PREFIXES + premises, encoding="utf-8")
+    ontology = read_ontology(path)
+    assert "class expression on the right" in ontology.ignored_counts
+    compiled = KnowledgeBase(ontology)
+    asked = "ASK { <http://e/x> a <http://e/Employee> }"
+    try:
+        for kb in (compiled, rule_set):
+            kb.load(rdf=path)
+            assert kb.sparql(asked) is (kb is rule_set)
+    finally:
+        rule_set.delete("triple", rule_set.facts("triple", "explicit"))

@@ -34,6 +34,7 @@ from evermat.bench.report import (
 )
 from evermat.columns import constants
 from evermat.rdf import read_ontology, read_rdf, write_rdf
+from evermat.rdf.namespaces import OWL, RDFS
 from evermat.rdf.ontology import IgnoredAxiomsWarning
 
 if TYPE_CHECKING:
@@ -45,11 +46,16 @@ NAMES = ("parse", "lubm", "brick", "go", "small", "updates", "queries")
 UNIVERSITIES = 10
 """At scale 1."""
 
-SMALL = 1500
-"""Triples of a part of a university, for a slow peer."""
+SMALL = 50_000
+"""Triples of a university, for a peer that takes long."""
+
+ENOUGH = 15.0
+"""What took so many seconds is not measured again."""
 
 LEAST, MOST = 0.2, 30
 """Short jobs are repeated for this many seconds, or this many times."""
+
+SMALL_JOB = "LUBM, half a university"
 
 _GENE_ONTOLOGY = """
 @prefix : <http://go.example.org/> .
@@ -130,6 +136,7 @@ class _Suite:
         self._figures = figures
         self._ontology = folder / "ontology.ttl"
         self._facts = folder / "facts.nt"
+        self._small = max(1500, round(SMALL * min(options.scale, 1)))
         _rewritten(data / "lubm" / "univ-bench.owl", self._ontology)
         one = gzip.decompress((data / "lubm" / "lubm-1.nt.gz").read_bytes())
         count = max(1, round(UNIVERSITIES * options.scale))
@@ -174,6 +181,10 @@ class _Suite:
             name = building.name.removesuffix(".ttl.gz")
             files.append(self._folder / f"{name}.nt")
             _rewritten(building, files[-1])
+            # Some buildings bring axioms, such as which properties are inverse.
+            lines = files[-1].read_text(encoding="utf-8").splitlines(keepends=True)
+            with brick.open("a", encoding="utf-8") as file:
+                file.writelines(line for line in lines if OWL in line or RDFS in line)
         self._owl("Brick 1.1 and buildings", files)
 
     def go(self) -> None:
@@ -202,9 +213,9 @@ class _Suite:
         """OWL 2 RL on a part of a university, which the slowest peer can process."""
         part = self._folder / "part.nt"
         with self._facts.open("rb") as file:
-            part.write_bytes(b"".join(islice(file, SMALL)))
+            part.write_bytes(b"".join(islice(file, self._small)))
         self._owl(
-            f"LUBM, {count_text(SMALL)} triples",
+            SMALL_JOB,
             [self._ontology, part],
             {"reasonable": by_reasonable, "owlrl": by_owlrl},
         )
@@ -300,6 +311,8 @@ class _Suite:
                 with _timed() as spent:
                     found = work()
                 times.append(spent[0])
+                if sum(times) > ENOUGH:
+                    break
             self._figures.note(job, system, min(times), found)
 
 
@@ -492,7 +505,7 @@ TIMES_FASTER = (
     ("LUBM look-alike", "reasonable", 20),
     ("Brick 1.1 and buildings", "reasonable", 20),
     ("Gene Ontology", "reasonable", 20),
-    (f"LUBM, {count_text(SMALL)} triples", "owlrl", 500),
+    (SMALL_JOB, "owlrl", 500),
     ("delete a triple", "reasonable, from scratch", 500),
     ("delete 1,000 triples", "reasonable, from scratch", 200),
     ("delete an axiom", "reasonable, from scratch", 50),
