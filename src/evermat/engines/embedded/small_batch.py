@@ -169,12 +169,10 @@ class AtOnce:
     def answer(
         self, program: Program, views: Views, sets: Sets
     ) -> tuple[Ids, Work] | None:
-        """The heads that a program finds, by column, and the work that it was.
+        """Return the heads that a program finds, by column, and the work done.
 
-        The same head may be found repeatedly.
-
-        None if there are many, or much has to be looked at. The relation of the heads
-        has no rows.
+        The same head may be found repeatedly. None if there are many heads, or many
+        rows to look at. The relation of the heads must be empty.
         """
         work = Work([program], [(program.address, 0, 1, 0)], [FIRST], [program.target])
         work.targets[program.target] = 0
