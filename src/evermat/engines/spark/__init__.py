@@ -1,25 +1,25 @@
 """The Spark engine: relations as data frames of ids, rules as Spark plans.
 
-Where to look, from the outside inwards:
+A map of the folder, from the outside inwards:
 
-| what                             | where                                        |
+| part                             | where                                        |
 | -------------------------------- | -------------------------------------------- |
 | on the driver while facts fit    | `adaptive`, `driver_engine`, `limits`        |
 | the methods of the engine        | `engine`, `rules`, `closures`, `equality`    |
 | sets of facts, and views of them | `sets`, `heaps`, `counters`, `journal`,      |
 |                                  | `snapshot`                                   |
-| rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`  |
+| rows, local and distributed      | `blocks`, `rows`, `row_tables`, `summaries`  |
 | rules as plans                   | `evaluation`, `queries`, `reading`,          |
 |                                  | `expressions`, `heavy_keys`                  |
-| what fits into memory, or not    | `joins`, `in_parts`, `failures`              |
+| limits of memory                 | `joins`, `in_parts`, `failures`              |
 | rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`  |
 | fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`  |
 | constants                        | `dictionary`, `terms`, `ids`, `encoding`,    |
 |                                  | `decoding`                                   |
 | closures                         | `closure_snapshots`, `spreading`             |
 | equal constants                  | `representatives`, `rewriting`, `components` |
-| few rows of much                 | `lookups`, `fetching`, `row_keys`            |
+| fetching few rows                | `lookups`, `fetching`, `row_keys`            |
 | sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`, |
 |                                  | `checkpoint_place`                           |
-| what is done, in words           | `explaining`                                 |
+| descriptions for users           | `explaining`                                 |
 """

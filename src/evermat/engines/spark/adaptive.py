@@ -1,10 +1,10 @@
-"""The engine called `spark`: facts on the driver where they fit, else distributed.
+"""The engine named `spark`: facts on the driver if they fit, otherwise distributed.
 
-Where rows and states come from, their size is known before they are loaded, and facts
-that do not fit are distributed from the first one on. An update that outgrows the
-driver nevertheless is undone, the facts are moved to the cluster (`engine`), and the
-update is done again there. They stay there: moving back and forth would cost more than
-it brings.
+The size of sources and states is known before they are loaded, and facts that do not
+fit are distributed from the first one on. If an update outgrows the driver
+nevertheless, it is undone, the facts are moved to the cluster (`engine`), and the
+update is repeated there. They stay there, because moving back and forth would cost more
+than it gains.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class AdaptiveEngine:
-    """An engine that has its facts where they are handled best.
+    """An engine that keeps its facts on the driver, or on the cluster if they are many.
 
-    All that is not mentioned here is done by the engine that has the facts: see
-    `evermat.algebra.Engine`.
+    All methods that are not defined here are those of the engine that has the facts:
+    see `evermat.algebra.Engine`.
 
     Args:
         session: a Spark session; by default the active one, or a new local one.
@@ -45,7 +45,7 @@ class AdaptiveEngine:
         small: facts up to which a set of distributed facts is on the driver.
 
     Attributes:
-        cluster: where facts are distributed.
+        cluster: the cluster of distributed facts.
     """
 
     name = "spark"
@@ -75,12 +75,12 @@ class AdaptiveEngine:
 
     @property
     def is_on_driver(self) -> bool:
-        """Whether the facts are all on the driver."""
+        """Whether all facts are on the driver."""
         return isinstance(self._facts, DriverEngine)
 
     @property
     def place(self) -> str:
-        """Where the facts are, in words."""
+        """The place of the facts, in words."""
         if not isinstance(self._facts, DriverEngine):
             return self._facts.place
         known, limit = self._facts.row_count(), self._scale.limit
@@ -89,9 +89,9 @@ class AdaptiveEngine:
     # ---------------------------------------------------------------------- moving
 
     def with_room(self, work: Callable[[], Found]) -> Found:
-        """Do an update; if it outgrows the driver, move the facts and do it again.
+        """Run an update; if it outgrows the driver, move the facts and repeat it.
 
-        An update that fails must leave the engine as it was.
+        An update that fails must leave the engine unchanged.
         """
         if not self.is_on_driver or self._scale.is_watched:
             return work()
@@ -105,7 +105,7 @@ class AdaptiveEngine:
         return work()
 
     def make_room(self, facts: int) -> None:
-        """Spread the facts if so many more do not fit: not in a transaction."""
+        """Distribute the facts if `facts` more do not fit; not in a transaction."""
         here = self._facts
         if (
             isinstance(here, DriverEngine)
@@ -114,7 +114,7 @@ class AdaptiveEngine:
             self.spread()
 
     def spread(self) -> None:
-        """Move the facts to the cluster: not in a transaction."""
+        """Move the facts to the cluster; not in a transaction."""
         here = self._facts
         if not isinstance(here, DriverEngine):
             return
@@ -129,7 +129,7 @@ class AdaptiveEngine:
         self._facts = spread
 
     def stage(self, parts: Sequence[object], name: str) -> pa.Table | StagedRows:
-        """Frames and tables of one relation; where they do not fit, facts are spread.
+        """Return rows of a relation, distributing the facts if they do not fit.
 
         Not in a transaction.
         """
@@ -141,7 +141,7 @@ class AdaptiveEngine:
 
     @property
     def monitor(self) -> Monitor | None:
-        """Is told of the matches of rules."""
+        """The receiver of the matches of rules."""
         monitor = self._facts.monitor
         return monitor.monitor if isinstance(monitor, Weighing) else monitor
 
@@ -154,7 +154,7 @@ class AdaptiveEngine:
 
     @property
     def is_torn(self) -> bool:
-        """Whether facts may be half changed."""
+        """Whether facts may be partially changed."""
         return self._facts.is_torn
 
     @is_torn.setter
@@ -163,7 +163,7 @@ class AdaptiveEngine:
 
     @property
     def journal(self) -> Journal | None:
-        """Is told what is about to change."""
+        """The receiver of changes before they are made."""
         return self._facts.journal
 
     @journal.setter
@@ -171,22 +171,22 @@ class AdaptiveEngine:
         self._facts.journal = journal
 
     def fresh(self) -> Engine:
-        """An empty engine for the same constants, to materialise into."""
+        """Return an empty engine for the same constants, to materialise into."""
         engine = type(self).__new__(type(self))
         engine.cluster, engine._scale = self.cluster, self._scale  # noqa: SLF001
         engine._facts = self._facts.fresh()  # noqa: SLF001  it is our own
         return cast("Engine", engine)
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
-        """Load the given facts, without some and with others, into a fresh engine."""
+        """Load explicit facts, without some and with others, into a fresh engine."""
         self._facts.copy_explicit(_facts_of(target), without=without, also=also)
 
     def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
-        """Take over the contents of a fresh engine; return what left and what came."""
+        """Take over the contents of a fresh engine; return removed and added facts."""
         return self._facts.adopt(_facts_of(other))
 
     def representatives(self) -> Representatives:
-        """Cliques of equal constants; they are made for facts that are spread."""
+        """Return cliques of equal constants; they require distributed facts."""
         self.spread()
         return cast("SparkEngine", self._facts).representatives()
 

@@ -1,14 +1,14 @@
-"""Blocks: fixed sets of rows, small ones on the driver and large ones on the cluster.
+"""Blocks: immutable sets of rows, small ones on the driver and large ones distributed.
 
-All relations share one layout, so that facts of several relations travel in one frame:
-`tag` says which relation a row belongs to, `c0`, `c1`, … are the ids of its arguments,
-and unused columns are 0. Relations without arguments have one column that is always 0.
-Some blocks have a number for each row as well, in a column `n`.
+All relations share one layout, so that facts of several relations are in one frame:
+`tag` is the number of a row's relation, `c0`, `c1`, … are the ids of its arguments, and
+unused columns are 0. Relations without arguments have one column that is always 0. Some
+blocks also have a count for each row, in a column `n`.
 
 A small block is an Arrow table on the driver; it is sent to Spark as a view when a plan
 needs it. A large one is a reliable checkpoint, so its plan is a scan of files and
 losing an executor loses nothing. Either way its size by relation is known once it is
-made.
+computed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from evermat.engines.spark.summaries import Observed
 
 FEW_ROWS = 5_000
-"""Rows that a plan reads up to which compiling it is not worth while."""
+"""Number of input rows up to which compiling a plan is not worthwhile."""
 
 IN_ONE_TASK = "/*+ COALESCE(1) */"
-"""A hint for few rows: what is in one partition need not be shuffled."""
+"""A hint for few rows: a single partition needs no shuffle."""
 
 _names = count()
 _VIEW = re.compile(r"\bevermat_\w+")
@@ -59,10 +59,10 @@ _MANY = 1 << 60
 
 
 def _order(width: int) -> list[str]:
-    """What rows are sorted by: triples by property, then by object.
+    """Return the sort order of rows: triples by property, then by object.
 
-    Spark compares what comes first as numbers, and looks into rows only where those are
-    equal. So a number made of all columns comes first. It has the bits of ids below the
+    Spark compares the first expression as a number, and the rows only where it is
+    equal. So the first expression combines the columns, using the bits of ids below the
     highest one, which is the same in all digests.
     """
     if width >= TRIPLE:
@@ -74,32 +74,32 @@ def _order(width: int) -> list[str]:
 
 
 def united(plans: Iterable[str], read: int) -> str:
-    """The rows of several plans, which read so many rows together."""
+    """Return the union of several plans, which read `read` rows together."""
     sql = " UNION ALL ".join(plans)
     return f"SELECT {IN_ONE_TASK} * FROM ({sql})" if read <= FEW_ROWS else sql  # noqa: S608
 
 
 def width_of(arity: int) -> int:
-    """How many columns a relation takes."""
+    """Return the number of columns of a relation."""
     return max(arity, 1)
 
 
 @dataclass
 class Cluster:
-    """What engines that exchange facts have in common.
+    """The resources that engines on one cluster share.
 
     Attributes:
         small: rows up to which a block stays on the driver.
         constants: constants up to which the dictionary stays there.
-        hashed: of how many rows of a side a join can have a table by hash.
-        dictionary: the constants behind ids, and `terms` those that the driver has
-            not room for.
+        hashed: rows up to which a side of a join fits in a hash table.
+        dictionary: the constants of ids; `terms` has those that do not fit on the
+            driver.
         tags: the number of each relation that was ever named.
-        jobs: how many times Spark was asked to compute something.
-        doing: what for, in words.
-        waste: names of views that nobody needs any more, and what they kept. They are
-            put here by the garbage collector, perhaps in the middle of a call to
-            Spark, so that Spark is told later.
+        jobs: the number of Spark jobs so far.
+        doing: their purpose, in words.
+        waste: names of views that are no longer used, and their cached frames. The
+            garbage collector adds them, perhaps in the middle of a call to Spark, so
+            they are dropped later.
     """
 
     session: SparkSession
@@ -123,7 +123,7 @@ class Cluster:
         self.dictionary = Dictionary(self.terms, self.constants)
 
     def tag(self, relation: str) -> int:
-        """The number of a relation."""
+        """Return the number of a relation."""
         if relation not in self.tags:
             self.tags[relation] = len(self.names)
             self.names.append(relation)
@@ -132,12 +132,12 @@ class Cluster:
     def collect(
         self, sql: str, most: int | None = None, at_once: int | None = None
     ) -> pa.Table:
-        """The result of a plan on the driver.
+        """Return the result of a plan on the driver.
 
         Args:
             sql: the plan.
-            most: how many rows there are at most, where they may be very many.
-            at_once: about so many of these may be in Java at a time.
+            most: an upper bound of the number of rows, if there may be very many.
+            at_once: about how many of these may be in Java at a time.
         """
         self.clean()
         at_once = ROWS_AT_ONCE if at_once is None else at_once
@@ -150,7 +150,7 @@ class Cluster:
         self.jobs += 1
         with self._suited(sql):
             table = self.session.sql(sql).toArrow()
-        # Spark says of some columns that they are never null, which is nothing to us.
+        # Spark marks some columns as not nullable, which is irrelevant here.
         return pa.Table.from_arrays(table.columns, names=table.column_names)
 
     def _collected_in_parts(self, at_once: int, sql: str) -> pa.Table:
@@ -163,12 +163,12 @@ class Cluster:
     def checkpoint(
         self, sql: str, width: int, tags: Iterable[int] | None = None
     ) -> Block:
-        """The result of a plan, which stays on the cluster.
+        """Compute a plan into a block on the cluster.
 
         Args:
             sql: the plan.
-            width: how many columns its rows have.
-            tags: all relations that may have rows, if that is known.
+            width: the number of columns of its rows.
+            tags: all relations that may have rows, if known.
         """
         frame, origin, summary = self._written(sql, width, tags)
         block = Block(self, width, None, origin.view)
@@ -180,12 +180,12 @@ class Cluster:
     def checkpoint_marked(
         self, plan: str | DataFrame, width: int, tags: Iterable[int] | None = None
     ) -> tuple[Block, Block]:
-        """Like `checkpoint`, and those rows apart for which `old` is false.
+        """Like `checkpoint`, and also return the rows for which `old` is false.
 
         Args:
             plan: the plan; a frame is one that reads few rows, in one task.
-            width: how many columns its rows have.
-            tags: all relations that may have rows, if that is known.
+            width: the number of columns of its rows.
+            tags: all relations that may have rows, if known.
         """
         frame, origin, summary = self._written(plan, width, tags)
         every = Block(self, width, None, origin.view)
@@ -204,7 +204,7 @@ class Cluster:
     def _written(
         self, plan: str | DataFrame, width: int, tags: Iterable[int] | None
     ) -> tuple[DataFrame, Origin, Summary]:
-        """The result of a plan, where it is, and what is known about it."""
+        """Return the written result of a plan, its place, and its summary."""
         self.clean()
         tags = None if tags is None else frozenset(tags)
         if not isinstance(plan, str):
@@ -215,8 +215,8 @@ class Cluster:
             with self._suited(plan) as hint:
                 sql = f"SELECT {hint} * FROM ({plan})"  # noqa: S608
                 if not hint:
-                    # Scans of the cache skip what is far from the constants they look
-                    # for. Spark must not know the order: it mixes up columns then.
+                    # Scans of the cache skip rows far from the constants they look for.
+                    # Spark must not know the order, as it would then mix up columns.
                     sql = f"{sql} SORT BY {', '.join(_order(width))}"
                     sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
                 frame = self.session.sql(sql)
@@ -241,8 +241,8 @@ class Cluster:
         if few and size is not None and size <= FEW_ROWS:
             view = self.register(frame)
         else:
-            # What is written survives; the cache, filled by who reads it first, is what
-            # is read: scans of it are several times as fast.
+            # The written files are reliable; reads use the cache, which the first
+            # reader fills, because its scans are several times as fast.
             view = self.register(read_from_cache(frame.cache(), size))
         if summary is None:
             summary = self._summed_up(view, names)
@@ -251,7 +251,7 @@ class Cluster:
 
     @contextmanager
     def _suited(self, sql: str) -> Iterator[str]:
-        """Settings and a hint that suit a plan, by how many rows it reads."""
+        """Yield a hint for a plan, with settings that suit its number of rows."""
         views = set(_VIEW.findall(sql))
         with called_here(self.session, self.doing):
             if sum(self._view_sizes.get(view, _MANY) for view in views) > FEW_ROWS:
@@ -276,7 +276,7 @@ class Cluster:
         )
 
     def clean(self) -> None:
-        """Give back what blocks that are gone have used."""
+        """Drop the views and caches of unreachable blocks."""
         while self.waste:
             view, frame = self.waste.pop()
             self.session.catalog.dropTempView(view)
@@ -285,11 +285,11 @@ class Cluster:
                 frame.unpersist()
 
     def register(self, frame: DataFrame, size: int | None = None) -> str:
-        """A name for a frame, to be used in plans.
+        """Register a frame as a view for plans, and return its name.
 
         Args:
             frame: the frame.
-            size: how many rows it has, if that is known.
+            size: its number of rows, if known.
         """
         view = f"evermat_{next(_names)}"
         frame.createOrReplaceTempView(view)
@@ -298,7 +298,7 @@ class Cluster:
         return view
 
     def register_table(self, table: pa.Table) -> str:
-        """A name for an Arrow table, to be used in plans."""
+        """Register an Arrow table as a view for plans, and return its name."""
         # Each chunk is a task of its own.
         frame = self.session.createDataFrame(for_spark(table.combine_chunks()))
         view = self.register(frame, table.num_rows)
@@ -306,8 +306,8 @@ class Cluster:
         return view
 
     def terms_view(self) -> str:
-        """The dictionary as a view: `id`, `kind`, `text`."""
-        # What the driver has is then not on the cluster as well.
+        """Return the dictionary as a view: `id`, `kind`, `text`."""
+        # Afterwards no constant is both on the driver and on the cluster.
         self.dictionary.reconcile()
         version = self.dictionary.version
         if self._terms is None or self._terms[0] != version:
@@ -325,7 +325,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Origin:
-    """Rows as they were written, which several blocks may be parts of."""
+    """Written rows, of which several blocks may be parts."""
 
     view: str
     width: int
@@ -334,11 +334,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptIn:
-    """Where the rows of a block on the cluster are.
+    """The place of a block's rows on the cluster.
 
     Attributes:
-        only_new: those that are marked as old do not belong to the block.
-        ones: the number of each row is one, whatever was written.
+        only_new: whether rows marked as old do not belong to the block.
+        ones: whether all counts are one, whatever was written.
     """
 
     origin: Origin
@@ -347,19 +347,20 @@ class KeptIn:
 
 
 class _Shared:
-    """Something that several blocks need; it goes with the last of them."""
+    """A resource of several blocks, released with the last of them."""
 
 
 @dataclass(eq=False)
 class Pending:
-    """A plan for the rows of a block that was not run so far.
+    """A plan for the rows of a block that has not been run.
 
     Attributes:
-        sql: gives the text of the plan.
-        guess: how many rows there may be.
-        shape: the condition that the rows fulfil, whatever else.
-        done: is told the number of matches by relation when the plan has been run.
-        marked: a plan that marks as `old` what a heap had at a moment, if there is one.
+        sql: returns the text of the plan.
+        guess: the estimated number of rows.
+        shape: a condition that all rows satisfy.
+        done: receives the number of matches by relation when the plan has been run.
+        marked: a plan that marks as `old` the contents of a heap at some moment, if
+            any.
     """
 
     sql: Callable[[], str]
@@ -371,12 +372,12 @@ class Pending:
 
 
 class Block:
-    """Rows that never change.
+    """Immutable rows.
 
     Attributes:
-        pending: the plan, as long as nobody asked for the rows.
-        kept_in: where the rows are on the cluster, once the plan was run.
-        shared: what has to stay as long as the block does.
+        pending: the plan, until the rows are needed.
+        kept_in: the place of the rows on the cluster, once the plan was run.
+        shared: resources that must live as long as the block.
     """
 
     __slots__ = (
@@ -405,14 +406,14 @@ class Block:
         self._summary = Summary(sizes, sizes)
 
     def know(self, summary: Summary) -> None:
-        """Say how many rows there are."""
+        """Set the known sizes."""
         self._summary = summary
 
     def become(self, other: Block) -> None:
-        """Take the rows of another block, which came of the plan."""
+        """Take the rows of another block, the result of the plan."""
         pending, self.pending = self.pending, None
         self.know(other.summary)
-        # The view of the other block must stay as long as this one needs it.
+        # The view of the other block must live as long as this block.
         self.shared, self._view, self.kept_in = other, other.view, other.kept_in
         if pending is not None:
             pending.done(other.numbers)
@@ -430,27 +431,27 @@ class Block:
 
     @property
     def summary(self) -> Summary:
-        """What is known about the rows."""
+        """The known sizes of the rows."""
         self.run()
         return self._summary
 
     @property
     def sizes(self) -> Mapping[int, int]:
-        """How many rows each relation has, by tag."""
+        """The number of rows of each relation, by tag."""
         return self.summary.sizes
 
     @property
     def numbers(self) -> Mapping[int, int]:
-        """The sum of the column `n`, or how many rows, by tag."""
+        """The sum of the column `n`, or the number of rows, by tag."""
         return self.summary.numbers
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(self.sizes.values())
 
     def most(self, tag: int, second: int | None, third: int | None) -> int:
-        """How many rows of a relation have these in two columns, at most."""
+        """Return an upper bound of the rows of a relation with two columns fixed."""
         if self._table is None or self.width < TRIPLE:
             return self.summary.most(tag, second, third)
         mine = pc.equal(self._table["tag"], tag)
@@ -461,7 +462,7 @@ class Block:
 
     @property
     def view(self) -> str:
-        """Where plans find the rows: the name of a view, or a query in brackets."""
+        """The name of a view of the rows, or a query in parentheses."""
         self.run()
         if self._view is None:
             self._view = self.cluster.register_table(self._table)
@@ -477,19 +478,19 @@ def _sizes(table: pa.Table) -> dict[int, int]:
 
 
 def local_block(cluster: Cluster, table: pa.Table) -> Block:
-    """A block of rows on the driver."""
+    """Return a block of rows on the driver."""
     return Block(cluster, table_width(table), table, None)
 
 
 def spread(block: Block) -> Block:
-    """The same rows on the cluster, partitioned by all columns."""
+    """Return the same rows on the cluster, partitioned by all columns."""
     keys = ", ".join(key_columns(block.width))
     sql = f"SELECT * FROM {block.view} DISTRIBUTE BY {keys}"  # noqa: S608
     return block.cluster.checkpoint(sql, block.width, block.sizes)
 
 
 def with_ones(block: Block) -> Block:
-    """The rows of a block on the cluster, each with the number one."""
+    """Return the rows of a block on the cluster, each with the count one."""
     names = ", ".join(key_columns(block.width))
     ones = f"(SELECT {names}, 1L AS n FROM {block.view})"  # noqa: S608
     made = Block(block.cluster, block.width, None, ones)
@@ -500,9 +501,10 @@ def with_ones(block: Block) -> Block:
 
 
 def parted(block: Block) -> tuple[Block | None, Block]:
-    """The relations of a block that stay on the driver, and those that are too large.
+    """Divide a block into relations for the driver, and those that are too large.
 
-    The largest ones go first: rules over small relations then still need no job.
+    The largest ones are moved first, so that rules over small relations still need no
+    job.
     """
     left, limit = block.size, block.cluster.small // 2
     gone: set[int] = set()

@@ -1,8 +1,8 @@
-"""Where reliable checkpoints are: a place that the driver and all workers see.
+"""Finds a place for reliable checkpoints that the driver and all workers can access.
 
-A place that somebody names is taken, if workers see it. Else it is beside the state, in
-the default file system of the cluster, or in the driver's own folder for temporary
-files, the first of them that workers see: each of these may be a disk of one machine.
+A configured place is used, if workers can access it. Otherwise it is beside the state,
+in the default file system of the cluster, or in the driver's temporary folder, the
+first of them that workers can access: each of these may be a local disk.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 SETTING = "spark.evermat.checkpoints"
 STATE = "spark.evermat.state"
-"""Set by us, on our own session, to the place of the state."""
+"""Set by Evermat, on its own session, to the place of the state."""
 _IN_DEFAULT = ".evermat-checkpoints"
-"""Relative to the home of the user in the default file system of the cluster."""
+"""Relative to the user's home in the default file system of the cluster."""
 _HELD = 0.05
-"""Seconds that a task waits, so that others are given to other workers."""
+"""Seconds that a task waits, so that others are scheduled on other workers."""
 
 
 class CheckpointPlaceError(EvermatError, RuntimeError):
-    """There is no place for checkpoints that all workers see."""
+    """There is no place for checkpoints that all workers can access."""
 
     code: ClassVar[str] = "EM614"
 
@@ -59,11 +59,11 @@ class CheckpointPlaceError(EvermatError, RuntimeError):
 
 
 def require_place(session: SparkSession, *, is_local: bool) -> str:
-    """The place for checkpoints, which is found when it is first needed.
+    """Return the place for checkpoints, which is determined on first use.
 
     Args:
-        session: a session of ours.
-        is_local: whether there are no workers beside the driver.
+        session: a session of Evermat.
+        is_local: whether there are no workers besides the driver.
 
     Raises:
         CheckpointPlaceError: there is none.
@@ -86,7 +86,7 @@ _FOUND = "spark.evermat.checkpoints.found"
 
 
 def _find(session: SparkSession, *, is_local: bool) -> None:
-    """Set the place of the first candidate that workers see."""
+    """Set the place to the first candidate that workers can access."""
     context = session.sparkContext
     named = session.conf.get(SETTING, None) or os.environ.get(
         "EVERMAT_SPARK_CHECKPOINTS"
@@ -108,7 +108,7 @@ def _find(session: SparkSession, *, is_local: bool) -> None:
             _set(context, place)
             found = str(context.getCheckpointDir())
             if place == _IN_DEFAULT and _on_disk(found) is not None:
-                _remove(found, is_ours=True)  # there is no file system of the cluster
+                _remove(found, is_ours=True)  # the cluster has no file system
                 continue
             _require_seen(session, found)
             return
@@ -122,13 +122,13 @@ def _set(context: SparkContext, place: str, *, is_ours: bool = True) -> None:
         raise CheckpointPlaceError(
             f"Spark cannot make checkpoints at `{place}`: {gist(str(error))}"
         ) from without_secrets(error)
-    # Spark makes a folder of its own in there.
+    # Spark creates its own folder in it.
     atexit.register(_remove, str(context.getCheckpointDir()), is_ours=is_ours)
 
 
 def _remove(uri: str, *, is_ours: bool) -> None:
-    """Remove checkpoints at the end, and the folder that was made for them."""
-    with suppress(Exception):  # nobody is there any more who could be told
+    """Remove checkpoints at exit, and the folder created for them."""
+    with suppress(Exception):  # errors can no longer be reported
         if (folder := _on_disk(uri)) is not None:
             shutil.rmtree(folder, ignore_errors=True)
             if is_ours:
@@ -139,16 +139,16 @@ def _remove(uri: str, *, is_ours: bool) -> None:
 
 
 def _on_disk(uri: str) -> Path | None:
-    """The folder of a place that is on the disk of some machine."""
+    """Return the folder of a place on a local disk, or None."""
     address = urlsplit(uri)
     return Path(unquote(address.path)) if address.scheme in {"", "file"} else None
 
 
 def _require_seen(session: SparkSession, uri: str) -> None:
-    """Refuse a folder on a disk that workers do not see.
+    """Reject a folder on a disk that workers cannot access.
 
     Raises:
-        CheckpointPlaceError: a worker does not see it.
+        CheckpointPlaceError: a worker cannot access it.
     """
     folder = _on_disk(uri)
     if folder is None:

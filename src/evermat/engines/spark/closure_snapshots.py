@@ -1,7 +1,7 @@
-"""What a closure starts from: facts as of one moment, which nothing changes any more.
+"""The external facts and edges of a closure, as of one moment.
 
-As long as nobody looks, they are only a plan. Facts that are few enough come to the
-driver as pairs of ids, to be closed there by the loops of the embedded engine.
+They are only a plan until they are read. If they are few enough, they are collected on
+the driver as pairs of ids, and closed there by the loops of the embedded engine.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.uint32]
 
 ON_DRIVER = 20
-"""The driver closes so many times more facts than it keeps rows of a block."""
+"""The driver closes this many times more facts than it keeps rows of a block."""
 
 
 def matching(pattern: Pattern, facts: Facts, cluster: Cluster) -> Rows:
-    """The rows of a view that a pattern fits."""
+    """Return the rows of a view that match a pattern."""
     tag = cluster.tag(pattern.relation)
     rows = rows_of(facts, cluster, frozenset({tag}))
     return within(rows, Region.of(pattern)) if rows.bound else rows
 
 
 class Start:
-    """The facts that a closure starts from, and the edges that it walks along."""
+    """The external facts of a closure, and its edges."""
 
     def __init__(self, cluster: Cluster, closure: Closure, facts: Facts) -> None:
         self.cluster = cluster
@@ -54,12 +54,12 @@ class Start:
 
     @cached_property
     def external(self) -> Settled:
-        """The facts, worked out."""
+        """The external facts, evaluated."""
         return self._settled(self._external)
 
     @cached_property
     def edges(self) -> Settled:
-        """The edges, worked out."""
+        """The edges, evaluated."""
         return self._settled(self._edges)
 
     def _settled(self, rows: Rows) -> Settled:
@@ -72,12 +72,12 @@ class Start:
         return ON_DRIVER * self.cluster.small
 
     def is_small(self) -> bool:
-        """Whether there are few enough facts for the driver."""
+        """Return whether the facts are few enough for the driver."""
         return self.external.size() + self.edges.size() <= self._limit
 
     @cached_property
     def pairs(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """Where facts begin and end, and where edges do."""
+        """The sources and targets of facts, and those of edges."""
         closure = self.closure
         edges = closure.pattern if closure.edges is None else closure.edges
         return (
@@ -90,19 +90,19 @@ class Start:
         return rows_of(facts, facts.block.cluster)
 
     def paths(self, nodes: Nodes) -> Paths:
-        """The same for the loops of the embedded engine."""
+        """Return the paths for the loops of the embedded engine."""
         first, last, edge_first, edge_last = (nodes.numbers(ids) for ids in self.pairs)
         edges = Pairs(edge_first, edge_last) if edge_first.size else NO_PAIRS
         return paths_of(self.closure, Pairs(first, last), edges)
 
     @property
     def is_backwards(self) -> bool:
-        """Whether the embedded engine's loops see all pairs flipped."""
+        """Whether the embedded engine's loops get all pairs flipped."""
         return self.closure.kind is ClosureKind.RIGHT_LINEAR
 
 
 def ends(pattern: Pattern, table: pa.Table) -> tuple[Ids, Ids]:
-    """Where the facts of a pattern begin and end."""
+    """Return the sources and targets of the facts of a pattern."""
     if not table.num_rows:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     first, last = (pattern.operands.index(Column(at)) for at in (0, 1))
@@ -110,7 +110,7 @@ def ends(pattern: Pattern, table: pa.Table) -> tuple[Ids, Ids]:
 
 
 def table_of(cluster: Cluster, pattern: Pattern, first: Ids, last: Ids) -> pa.Table:
-    """The rows of a pattern with given ends."""
+    """Return the rows of a pattern with given sources and targets."""
     columns = [np.full(first.size, cluster.tag(pattern.relation), np.int64)]
     for operand in pattern.operands:
         if isinstance(operand, Column):
@@ -122,18 +122,18 @@ def table_of(cluster: Cluster, pattern: Pattern, first: Ids, last: Ids) -> pa.Ta
 
 
 class Nodes:
-    """Numbers for the ids of some closures: small ones, as the loops need them."""
+    """Dense numbers for the ids of some closures, as the loops need them."""
 
     def __init__(self, *columns: Ids) -> None:
         self.ids = np.unique(np.concatenate(columns))
 
     @classmethod
     def of(cls, *starts: Start) -> Nodes:
-        """The ids of what some closures start from."""
+        """Return the numbers for the ids of some closures' facts."""
         return cls(*(column for start in starts for column in start.pairs))
 
     def numbers(self, ids: Ids) -> Numbers:
-        """The numbers of ids that are known; one that no id has for all others."""
+        """Return the numbers of known ids, and `NOBODY` for others."""
         places = np.searchsorted(self.ids, ids)
         inside = places < self.ids.size
         inside[inside] = self.ids[places[inside]] == ids[inside]
@@ -141,4 +141,4 @@ class Nodes:
 
 
 NOBODY = 0xFFFF_FFFF
-"""The number of no id."""
+"""The number of unknown ids."""

@@ -1,8 +1,8 @@
-"""Closures of facts under paths: on the driver where they start from few facts.
+"""Closures of facts under paths: on the driver if they have few external facts.
 
-There, strongly connected components and rows of bits do the work, and what two closures
-have in common is not written out (`evermat.engines.embedded.closure_graphs`). Closures
-of many facts, or with very many, are worked out on the cluster (`spreading`).
+There, strongly connected components and bit rows are used, and the common part of two
+closures is not written out (`evermat.engines.embedded.closure_graphs`). Closures of
+many facts, or with very many results, are computed on the cluster (`spreading`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MOST_PAIRS = 20_000_000
 
 
 class Closer:
-    """Works out closures."""
+    """Computes closures."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -71,7 +71,7 @@ class Closer:
         through: SettledFacts | None = None,
         only: Pattern | None = None,
     ) -> Settled:
-        """The closure of facts, without the closure of other facts."""
+        """Return the closure of facts, without the closure of other facts."""
         if through is not None and through.is_empty():
             return empty(self._cluster)
         start = Start(self._cluster, closure, facts)
@@ -101,7 +101,7 @@ class Closer:
         return settle(closed, self._cluster)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that are in the closure of facts."""
         start = Start(self._cluster, closure, facts)
         rows = matching(closure.pattern, candidates, self._cluster)
         if not rows.bound:
@@ -121,11 +121,11 @@ class Closer:
         return self._settled(rows.table.filter(pa.array(mask)))
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> FrameSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Return a closure snapshot, which can be read after the facts have changed."""
         return FrameSnapshot(self, Start(self._cluster, closure, facts))
 
     def copy_of(self, start: Start, less: Start | None) -> Copy:
-        """What one closure has and another one has not, worked out on the cluster."""
+        """Compute the difference of two closures on the cluster."""
         closed = self._spread(start, less)
         pattern = start.closure.pattern
         arities = {pattern.relation: len(pattern.operands)}
@@ -150,7 +150,7 @@ class Graphs:
     def of(
         cls, start: Start, less: Start | None, through: Start | None = None
     ) -> Graphs | None:
-        """The graphs, if they are small enough for the driver."""
+        """Return the graphs, if they are small enough for the driver."""
         every = [each for each in (start, less, through) if each is not None]
         patterns = {each.closure.pattern.operands for each in every}
         if len(patterns) > 1 or not all(each.is_small() for each in every):
@@ -158,15 +158,15 @@ class Graphs:
         return cls(start, less, through)
 
     def _paths(self, other: Start) -> Paths:
-        """The paths of another closure, walked in the direction of the first."""
+        """Return the paths of another closure, in the direction of the first."""
         paths = other.paths(self._nodes)
         if other.is_backwards == self._start.is_backwards:
             return paths
-        # One of the two walks backwards: its pairs are turned, one by one.
+        # One of the two is backwards: its pairs are flipped one by one.
         return Paths(pairs_of(Comparison(paths).keys()).flipped(), NO_PAIRS)
 
     def keep(self, only: Pattern) -> None:
-        """Look only at facts that have the constants of a pattern."""
+        """Keep only facts that have the constants of a pattern."""
         wanted: list[int | None] = []
         for at in (0, 1):
             operand = only.operands[
@@ -182,15 +182,15 @@ class Graphs:
 
     @cached_property
     def size(self) -> int:
-        """How many facts there are."""
+        """The number of facts."""
         return self._comparison.size()
 
     def is_writable(self) -> bool:
-        """Whether the driver can write the facts out."""
+        """Return whether the driver can write the facts out."""
         return self._nodes.ids.size**2 <= MOST_PAIRS or self.size <= MOST_PAIRS
 
     def table(self) -> pa.Table:
-        """The facts, as rows of a block."""
+        """Return the facts, as rows of a block."""
         pairs = pairs_of(self._comparison.keys())
         if self._start.is_backwards:
             pairs = pairs.flipped()
@@ -204,14 +204,14 @@ class Graphs:
 
 
 class FrameSnapshot:
-    """A closure, held by what it starts from."""
+    """A snapshot of a closure, stored as its external facts and edges."""
 
     def __init__(self, closer: Closer, start: Start) -> None:
         self._closer = closer
         self.start = start
 
     def minus(self, other: ClosureSnapshot | None) -> Snapshot:
-        """What the closure has and another one has not."""
+        """Return the facts that this closure has and another one lacks."""
         less = other.start if isinstance(other, FrameSnapshot) else None
         return LazyCopy(self._closer, self.start, less)
 
@@ -232,14 +232,14 @@ class LazyCopy:
         )
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         found = self._found
         if isinstance(found, Copy):
             return found.relations()
         return {self._start.closure.pattern.relation: found.size} if found.size else {}
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation, as columns of terms."""
+        """Return the rows of a relation, as columns of terms."""
         found = self._found
         if isinstance(found, Copy):
             return found.read(relation)

@@ -1,11 +1,12 @@
 """Connected components on the cluster, by star contraction.
 
-Source: [kiveris2014], large stars and small stars in turns.
+Source: [kiveris2014], alternating large stars and small stars.
 
 Pairs are edges between ids. A *large star* links all larger neighbours of a node to its
-smallest neighbour, a *small star* links the node and all smaller ones to it. In turns,
-they make of each component one star around its smallest id; the number of rounds grows
-like a logarithm, and that of edges not at all. A round is one plan.
+smallest neighbour, a *small star* links the node and all smaller ones to it.
+Alternately applied, they turn each component into one star around its smallest id; the
+number of rounds is logarithmic, and the number of edges does not grow. A round is one
+plan.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def stars(pairs: Rows) -> Block:
-    """For each node that is not the smallest of its component a pair with that.
+    """Return a pair with the smallest node of its component for each other node.
 
     Args:
         pairs: edges, as `c0` and `c1`; the tags do not matter.
@@ -27,7 +28,7 @@ def stars(pairs: Rows) -> Block:
         A block of rows with the tag 0, the node as `c0` and the smallest as `c1`.
     """
     cluster = pairs.cluster
-    # Edges are kept with the larger end first.
+    # The larger end of an edge comes first.
     ends = "greatest(c0, c1) AS c0, least(c0, c1) AS c1"
     sql = f"SELECT {ends} FROM ({pairs.query()}) WHERE c0 <> c1"  # noqa: S608
     edges = _written(cluster, sql)
@@ -39,7 +40,8 @@ def stars(pairs: Rows) -> Block:
 
 
 def _written(cluster: Cluster, sql: str) -> Block:
-    # The sum of the numbers comes with the size, so that no job has to compare edges.
+    # The sum of the hashes is computed with the size, so that no job has to compare
+    # edges.
     number = "pmod(xxhash64(c0, c1), 2147483647L) AS n"
     return cluster.checkpoint(
         f"SELECT 0L AS tag, c0, c1, {number} FROM ({sql}) GROUP BY c0, c1",  # noqa: S608
@@ -49,7 +51,7 @@ def _written(cluster: Cluster, sql: str) -> Block:
 
 
 def _large_stars(edges: str) -> str:
-    """Each larger neighbour of a node beside the smallest neighbour, or the node."""
+    """Return each larger neighbour of a node with the smallest one, or the node."""
     both = f"""
         SELECT c0 AS node, c1 AS other FROM ({edges})
         UNION ALL SELECT c1 AS node, c0 AS other FROM ({edges})
@@ -60,7 +62,7 @@ def _large_stars(edges: str) -> str:
 
 
 def _small_stars(edges: str) -> str:
-    """Each node, and its smaller neighbours, beside the smallest of them."""
+    """Return each node, and its smaller neighbours, with the smallest of them."""
     least = "min(c1) OVER (PARTITION BY c0)"
     starred = f"SELECT c0, c1, {least} AS one FROM ({edges})"  # noqa: S608
     ends = f"SELECT explode(array(c0, c1)) AS c0, one AS c1 FROM ({starred})"  # noqa: S608
@@ -68,5 +70,5 @@ def _small_stars(edges: str) -> str:
 
 
 def _state(edges: Block) -> tuple[int, int]:
-    """Something that differs, almost surely, where the edges differ."""
+    """Return a fingerprint that almost certainly differs if the edges differ."""
     return edges.size, sum(edges.numbers.values())

@@ -1,7 +1,7 @@
-"""Counters: a log of numbers for facts, added up when they are asked for.
+"""Counters: a log of counts of facts, summed when they are read.
 
-The log is made of blocks with a number for each fact; the number of a fact is the sum
-over all blocks. What is small is kept added up on the driver.
+The log consists of blocks with a count for each fact; the counter of a fact is the sum
+over all blocks. Small blocks are kept summed on the driver.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from evermat.engines.spark.sets import Counted
 
 MANY_LEVELS = 16
-"""Levels beyond which all of them are added up."""
+"""Number of levels from which all of them are summed into one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Numbers on the cluster, those of some facts forgotten."""
+    """Counts on the cluster, without those of some facts."""
 
     block: Block
     sign: int
@@ -56,11 +56,11 @@ class Level:
 
     @property
     def width(self) -> int:
-        """How many columns the query for the numbers has at least."""
+        """The smallest number of columns of the query for the counts."""
         return max(self.block.width, self.holes.width)
 
     def query(self, width: int, tags: frozenset[int] | None = None) -> str:
-        """The keys and the numbers, which may be below zero."""
+        """Return a query for the keys and the counts, which may be negative."""
         keys = ", ".join(padded_keys(self.block.width, width))
         sql = f"SELECT {keys}, {self.sign} * n AS n FROM {self.block.view}"  # noqa: S608
         if tags is not None:
@@ -72,14 +72,14 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
-    """What a counter holds at one moment."""
+    """The contents of a counter at one moment."""
 
     levels: tuple[Level, ...] = ()
     local: Block | None = None
 
 
 class CounterLog:
-    """A number for each fact, zero where nothing was said."""
+    """A count for each fact, zero by default."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -87,11 +87,11 @@ class CounterLog:
         self.lookups: Lookups | None = None
 
     def add(self, counts: Counts) -> None:
-        """Raise the numbers by the counts."""
+        """Add the counts."""
         self.append(cast("Counted", counts).block, 1)
 
     def subtract(self, counts: Counts) -> None:
-        """Lower the numbers by the counts; never below zero."""
+        """Subtract the counts; the result may not be negative."""
         block = cast("Counted", counts).block
         if not block.size:
             return
@@ -104,18 +104,18 @@ class CounterLog:
         self.append(block, -1)
 
     def positive(self, facts: Facts) -> Settled:
-        """Those of the facts whose number is above zero."""
+        """Return those of the facts whose count is above zero."""
         require_bounded(facts)
         return Settled(settled_block(self._above_zero(rows_of(facts, self.cluster))))
 
     def zero(self, facts: Facts) -> Settled:
-        """Those of the facts whose number is zero."""
+        """Return those of the facts whose count is zero."""
         require_bounded(facts)
         rows = rows_of(facts, self.cluster)
         return Settled(settled_block(difference(rows, self._above_zero(rows))))
 
     def forget(self, rows: Rows) -> None:
-        """Facts that are gone count nothing from now on."""
+        """Set the counts of deleted facts to zero."""
         if not rows.bound:
             return
         local = self.numbers.local
@@ -131,21 +131,21 @@ class CounterLog:
         self.numbers = Numbers(levels, local)
 
     def numbers_in(self, tags: frozenset[int]) -> pa.Table:
-        """The numbers of all facts of some relations, on the driver."""
+        """Return the counts of all facts of some relations, on the driver."""
         parts = [self._stored(tags)]
         if self.numbers.local is not None:
             parts.append(chosen(self.numbers.local.table, tags))
         return summed(appended(parts))
 
     def numbers_of(self, facts: pa.Table) -> pa.Table:
-        """The numbers of some facts, on the driver."""
+        """Return the counts of some facts, on the driver."""
         parts = [self._look_up(facts) if self.numbers.levels else _no_numbers()]
         if self.numbers.local is not None:
             parts.append(common(self.numbers.local.table, facts))
         return summed(appended(parts))
 
     def _stored(self, tags: frozenset[int]) -> pa.Table:
-        """The numbers on the cluster."""
+        """Return the counts on the cluster."""
         width = self._stored_width()
         levels = [
             level.query(width, tags)
@@ -157,7 +157,7 @@ class CounterLog:
         return self.cluster.collect(" UNION ALL ".join(levels))
 
     def _look_up(self, facts: pa.Table) -> pa.Table:
-        """The numbers of some facts on the cluster."""
+        """Return the counts of some facts on the cluster."""
         if self.lookups is None:
             self.lookups = Lookups(self.cluster, (self,))
         parts = [_no_numbers()]
@@ -171,15 +171,15 @@ class CounterLog:
         return appended(parts)
 
     def stored_blocks(self) -> list[Block]:
-        """The blocks on the cluster."""
+        """Return the blocks on the cluster."""
         return [level.block for level in self.numbers.levels]
 
     def _stored_width(self) -> int:
-        """How many columns the facts on the cluster have."""
+        """Return the number of columns of the facts on the cluster."""
         return max((level.width for level in self.numbers.levels), default=1)
 
     def of(self, rows: Rows) -> Numbers:
-        """The numbers of some facts alone."""
+        """Return the counts of some facts only."""
         if rows.table is not None:
             table = self.numbers_of(rows.table)
             return Numbers(local=local_block(self.cluster, table))
@@ -191,7 +191,7 @@ class CounterLog:
         )
 
     def counted(self, tag: int | None = None) -> Rows:
-        """The facts, or those of a relation, whose number is above zero."""
+        """Return the facts, or those of a relation, whose count is above zero."""
         tags = None if tag is None else frozenset({tag})
         local = self.numbers.local
         if not self.numbers.levels:
@@ -205,7 +205,7 @@ class CounterLog:
         return replace(found, sql=sql)
 
     def append(self, block: Block, sign: int = 1) -> None:
-        """Raise the numbers, or lower them, by those of a block."""
+        """Add the counts of a block, or subtract them."""
         if not block.pending and not block.size:
             return
         levels, local = self.numbers.levels, self.numbers.local
@@ -242,7 +242,7 @@ class CounterLog:
         return intersection(rows, self._all_above_zero())
 
     def _levels(self) -> list[Level]:
-        """All numbers as levels, those on the driver as well."""
+        """Return all counts as levels, including those on the driver."""
         levels = list(self.numbers.levels)
         if self.numbers.local is not None:
             levels.append(Level(self.numbers.local, 1, no_rows(self.cluster)))
@@ -263,7 +263,7 @@ class CounterLog:
         return Rows(self.cluster, width, bound, None, sql, blocks)
 
     def _first_below_zero(self, block: Block) -> str | None:
-        """A relation in which a number is smaller than the one in a block."""
+        """Return a relation in which a count is less than the one in a block."""
         if block.table is not None:
             known = self.numbers_of(block.table)
             total = summed(appended([known, _negated(block.table)]))
@@ -297,7 +297,7 @@ def _join(sql: str, rows: Rows, width: int, how: str) -> str:
 
 
 def _others(block: Block, rows: Rows) -> Rows:
-    """The facts of a block that are not among some rows."""
+    """Return the facts of a block that are not among some rows."""
     return difference(_keys(block), rows)
 
 

@@ -1,4 +1,4 @@
-"""Rows of ids on the cluster into constants, by joins with the dictionary there."""
+"""Decodes rows of ids on the cluster, by joins with the dictionary there."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _SHAPES = "at int, word string, whole int, fraction int"
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What has to be known about a column of ids before it is decoded."""
+    """Statistics of a column of ids for choosing how to decode it."""
 
     has_constants: bool
     distinct: int
 
 
 class ClusterRows:
-    """The rows of one relation, as they were at one moment, on the cluster."""
+    """The rows of one relation at one moment, on the cluster."""
 
     def __init__(self, cluster: Cluster, rows: Rows, tag: int, arity: int) -> None:
         self.cluster = cluster
@@ -65,7 +65,7 @@ class ClusterRows:
 
     @cached_property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         if self._rows.sizes is not None:
             return self._rows.sizes.get(self._tag, 0)
         table = self.cluster.collect(f"SELECT count(1) AS n FROM ({self._query()})")  # noqa: S608
@@ -74,18 +74,18 @@ class ClusterRows:
 
     @property
     def columns(self) -> list[str]:
-        """What columns are called that have no names."""
+        """The names of columns without names of their own."""
         return [str(at) for at in range(self.num_columns)]
 
     def mentions(self, column: int, id_: int) -> bool:
-        """Whether an id occurs in a column."""
+        """Return whether an id occurs in a column."""
         found = self.cluster.collect(
             f"SELECT 1 FROM ({self._query()}) WHERE c{column} = {id_}L LIMIT 1"  # noqa: S608
         )
         return bool(found.num_rows)
 
     def block(self, tag: int) -> Block:
-        """The rows as facts of a relation, perhaps of another one."""
+        """Return the rows as facts of a relation, possibly of another one."""
         cluster, width = self.cluster, width_of(self.num_columns)
         ids = ", ".join(key_columns(width)[1:])
         sql = f"SELECT {tag}L AS tag, {ids} FROM ({self._query()})"  # noqa: S608
@@ -94,7 +94,7 @@ class ClusterRows:
         return brought_home(cluster.checkpoint(sql, width, {tag}))
 
     def encoded(self) -> DataFrame:
-        """The rows in the layout of `encoding`; their constants are known."""
+        """Return the rows in the layout of `encoding`; their constants are known."""
         columns = ", ".join(f"c{at}" for at in range(self.num_columns))
         return self.cluster.session.sql(
             f"SELECT CAST({FACT} AS TINYINT) AS sort, {columns}, "  # noqa: S608
@@ -103,13 +103,13 @@ class ClusterRows:
         )
 
     def split(self, other: ClusterRows, *, common: bool) -> ClusterRows:
-        """The rows that others have as well, or those that they have not."""
+        """Return the rows in common with others, or those that the others lack."""
         chosen = intersection if common else difference
         rows = chosen(self._rows, other._rows)
         return ClusterRows(self.cluster, rows, self._tag, self.num_columns)
 
     def read(self, limit: int | None = None) -> pa.Table:
-        """The rows on the driver, or some of them, as columns of terms."""
+        """Return rows on the driver, as columns of terms; all or some of them."""
         some = "" if limit is None else f" LIMIT {limit}"
         most = self._rows.bound if limit is None else limit
         table = self.cluster.collect(f"{self._query()}{some}", most)
@@ -117,7 +117,7 @@ class ClusterRows:
 
     @contextmanager
     def in_parts(self, names: Sequence[str]) -> Iterator[TableParts]:
-        """All rows as columns of terms, of which not all are here at a time."""
+        """Yield all rows as columns of terms, in parts loaded one at a time."""
         if not len(self.cluster.terms):
             ids = self.cluster.collect(self._query(), self._rows.bound)
             yield _DecodedHere(self.cluster, ids, list(names))
@@ -128,7 +128,7 @@ class ClusterRows:
     # ------------------------------------------------------------------------ frames
 
     def terms(self) -> DataFrame:
-        """A frame with a struct of kind and text for each argument."""
+        """Return a frame with a struct of kind and text for each argument."""
         known = self._columns()
         view = self.cluster.terms_view()
         usual = hint_for_terms(self.cluster)
@@ -138,7 +138,8 @@ class ClusterRows:
                 continue
             terms, hint = view, usual
             if hint != "BROADCAST" and column.distinct <= BROADCAST // 2:
-                # The predicates of triples, say: one of them would be most of a task.
+                # For example, the predicates of triples: a single one would take most
+                # of a task.
                 hint = "BROADCAST"
                 terms = (
                     f"(SELECT t.* FROM {view} t LEFT SEMI JOIN "  # noqa: S608
@@ -168,7 +169,7 @@ class ClusterRows:
         ]
 
     def frame(self, names: Sequence[str], session: SparkSession) -> DataFrame:
-        """A frame with the plainest types that hold the values, as `natural` has it."""
+        """Return a frame with the plainest types for the values, like `natural`."""
         terms = self.terms()
         shapes = shapes_of(terms)
         return moved(natural_frame(terms, shapes, names), session)
@@ -183,13 +184,13 @@ class _DecodedHere:
     column_names: list[str]
 
     def shapes(self) -> list[Shape]:
-        """The shapes of whole columns."""
+        """Return the shapes of whole columns."""
         decode = self.cluster.dictionary.decode
         return [shape_of(decode(pc.unique(column))) for column in self.ids.columns]
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The parts, one after the other."""
-        # Without rows, there is still a part that has the columns.
+        """Yield the parts, one after the other."""
+        # Without rows, there is still a part with the columns.
         for start in range(0, max(1, self.ids.num_rows), TERMS_AT_ONCE):
             part = self.ids.slice(start, TERMS_AT_ONCE)
             terms = decoded(self.cluster, part, len(self.column_names))
@@ -204,11 +205,11 @@ class _DecodedThere:
     column_names: list[str]
 
     def shapes(self) -> list[Shape]:
-        """The shapes of whole columns."""
+        """Return the shapes of whole columns."""
         return shapes_of(self.frame)
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The parts, one after the other."""
+        """Yield the parts, one after the other."""
         for part in parts_of(self.frame):
             yield term_table(part).rename_columns(self.column_names)
 
@@ -222,7 +223,7 @@ def _term(at: int, column: _Column) -> str:
 
 
 def shapes_of(terms: DataFrame) -> list[Shape]:
-    """What the columns of a frame of terms look like."""
+    """Return the shapes of the columns of a frame of terms."""
     found: list[list[Shape]] = [[] for _ in terms.columns]
     for row in terms.mapInArrow(_shapes, _SHAPES).distinct().collect():
         shape = Shape(row["word"], row["whole"], row["fraction"])
@@ -233,7 +234,7 @@ def shapes_of(terms: DataFrame) -> list[Shape]:
 def natural_frame(
     terms: DataFrame, shapes: Sequence[Shape], names: Sequence[str]
 ) -> DataFrame:
-    """A frame of terms, with the types that go with the shapes."""
+    """Convert a frame of terms to the types of the shapes."""
     from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415  optional
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
@@ -245,7 +246,7 @@ def natural_frame(
 
 
 def _for_spark(shape: Shape) -> Shape:
-    """Spark has no decimals of more than 38 digits."""
+    """Return the shape for Spark, which has no decimals of more than 38 digits."""
     return Shape("text") if pa.types.is_decimal256(shape.type) else shape
 
 

@@ -1,11 +1,11 @@
-"""Which recursive rules can be run to their end inside one task.
+"""Decomposable recursive rules, which can be run to their fixpoint inside tasks.
 
 A set of rules is *decomposable* if every relation that it derives has a key column that
-each rule carries unchanged from its one local pattern to its head. Facts with different
-keys then never meet: a task that has all facts of some keys derives all that follows
-from them, and nobody else derives the same. The other patterns read facts that do not
-change. Those are sent to every task if they are few, and divided by the key like the
-rest if the key is one of their columns.
+each rule propagates unchanged from its one local pattern to its head. Facts with
+different keys are then independent: a task that has all facts of some keys derives all
+their consequences, and no other task derives the same. The other patterns read facts
+that do not change. Those are sent to every task if they are few, and otherwise
+partitioned by the key if it is one of their columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Side:
 
     Attributes:
         pattern: their relation and constants; its columns are all different.
-        is_negative: a pattern that must not match reads them.
+        is_negative: whether a negated pattern reads them.
         key: the position of the key, if every rule that reads them has it there.
     """
 
@@ -44,8 +44,8 @@ class Decomposition:
 
     Attributes:
         keys: the position of the key in each relation that is derived or local.
-        local: the facts of these relations that take part.
-        sides: what else is read, by the name that `queries` have for it.
+        local: the facts of these relations that are read or derived.
+        sides: the other facts that are read, by their name in `queries`.
         queries: the rules, split by the change of their local pattern.
     """
 
@@ -56,7 +56,7 @@ class Decomposition:
 
 
 def decompose(queries: Sequence[Query]) -> Decomposition | None:
-    """The rules as work for tasks, or None if they are not decomposable."""
+    """Return the rules as work for tasks, or None if they are not decomposable."""
     if not queries or not all(_is_simple(query) for query in queries):
         return None
     keys = _find_keys(queries)
@@ -73,13 +73,13 @@ def decompose(queries: Sequence[Query]) -> Decomposition | None:
 
 
 def _is_simple(query: Query) -> bool:
-    """One local pattern, and nothing that tasks cannot do."""
+    """Return whether a query has one local pattern, and is supported in tasks."""
     local = [pattern for pattern in query.positive if pattern.local]
     return len(local) == 1 and is_plain(query)
 
 
 def is_plain(query: Query) -> bool:
-    """All facts have arguments, nothing to compute: tasks know ids, not constants."""
+    """Return whether all facts have arguments, and constants are not computed."""
     patterns = (query.head, *query.positive, *query.negative)
     if not all(pattern.operands for pattern in patterns):
         return False
@@ -99,7 +99,7 @@ def _local(query: Query) -> Pattern:
 
 
 def _find_keys(queries: Sequence[Query]) -> dict[str, int] | None:
-    """A position for each relation, such that every rule carries the key along."""
+    """Return the position of the key of each relation that every rule propagates."""
     rules: dict[str, list[tuple[Pattern, Pattern]]] = {}
     for query in queries:
         head, body = query.head, _local(query)
@@ -123,7 +123,7 @@ def _find_keys(queries: Sequence[Query]) -> dict[str, int] | None:
 def _spread(
     relation: str, position: int, rules: Mapping[str, list[tuple[Pattern, Pattern]]]
 ) -> dict[str, int] | None:
-    """What follows from a choice of the key of one relation; None if it fails."""
+    """Return the keys implied by the key of one relation; None for a contradiction."""
     keys = {relation: position}
     waiting = deque([relation])
     while waiting:
@@ -152,10 +152,10 @@ def _spread(
 def _with_named_sides(
     query: Query, keys: Mapping[str, int], sides: dict[str, Side]
 ) -> Query:
-    """The query by its change; facts that do not change get names of their own.
+    """Return the query by its change, with new names for facts that do not change.
 
-    Facts of the same relation can be local in one rule and not in another. Under
-    another name they stay apart, so that each rule sees what it is meant to see.
+    Facts of the same relation can be local in one rule and not in another. Different
+    names keep them separate, so that each rule reads the intended ones.
     """
     body = _local(query)
     key = body.operands[keys[body.relation]]
@@ -179,7 +179,7 @@ def _with_named_sides(
 
 
 def _shape(pattern: Pattern) -> Pattern:
-    """The relation and the constants of a pattern, and nothing else."""
+    """Return the relation and the constants of a pattern only."""
     operands = tuple(
         operand if isinstance(operand, Constant) else Column(at)
         for at, operand in enumerate(pattern.operands)
@@ -191,7 +191,7 @@ def _shape(pattern: Pattern) -> Pattern:
 
 
 def constants_of(queries: Sequence[Query]) -> Iterator[Constant]:
-    """All constants that queries name."""
+    """Yield all constants in queries."""
     for query in queries:
         for pattern in (query.head, *query.positive, *query.negative):
             yield from (each for each in pattern.operands if isinstance(each, Constant))
@@ -204,7 +204,7 @@ def constants_of(queries: Sequence[Query]) -> Iterator[Constant]:
 
 
 def with_constants(query: Query, known: Mapping[Constant, Constant]) -> Query:
-    """A query with other constants in the place of its own."""
+    """Return a query with its constants replaced."""
 
     def operand(each: Operand) -> Operand:
         return known[each] if isinstance(each, Constant) else each

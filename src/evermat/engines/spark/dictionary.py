@@ -1,9 +1,9 @@
-"""The constants behind ids: on the driver while they are few, then on the cluster.
+"""The constants of ids: on the driver while they are few, otherwise on the cluster.
 
-Small integers are not in it. What the driver has is one sorted run of ids with their
-kinds and texts, and a few more recent ones; runs of similar size are merged. Beyond a
-limit they move to a table on the cluster (`terms`), and the driver fetches what it has
-to show.
+Small integers are not included. The driver has one sorted run of ids with their kinds
+and texts, and a few more recent ones; runs of similar size are merged. Beyond a limit
+they move to a table on the cluster (`terms`), and the driver fetches the constants it
+has to show.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 19
-"""An integer with fewer characters is an id by itself."""
+"""An integer with fewer characters is its own id."""
 
 
 class DigestCollisionError(EvermatError, RuntimeError):
-    """Two constants have the same id, so the engine cannot tell them apart."""
+    """Two constants have the same id, so the engine cannot distinguish them."""
 
     code: ClassVar[str] = "EM604"
 
@@ -55,7 +55,7 @@ class _Run:
     terms: pa.StructArray
 
     def find(self, wanted: Ids) -> tuple[Ids, npt.NDArray[np.bool_]]:
-        """Where ids would be, and whether they are there."""
+        """Return the positions of ids, and whether they exist."""
         places = np.searchsorted(self.ids, wanted)
         found = np.zeros(wanted.size, np.bool_)
         inside = places < self.ids.size
@@ -67,28 +67,28 @@ class Elsewhere(Protocol):
     """Constants that are not on the driver.
 
     Attributes:
-        unsaved: frames of those that came since this was emptied, if anybody keeps a
-            list of what is unsaved.
+        unsaved: frames of constants added since this list was last emptied; None to
+            keep no list.
     """
 
     unsaved: list[DataFrame]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of constants."""
 
     def find(self, ids: Ids) -> tuple[Ids, pa.StructArray]:
-        """Those of the ids that are there, and their constants."""
+        """Return those of the ids that exist, and their constants."""
 
     def append(self, terms: pa.Table) -> None:
-        """Take constants that are not there: columns `id`, `kind` and `text`."""
+        """Add new constants: columns `id`, `kind` and `text`."""
 
 
 class Dictionary:
-    """Ids to constants and back.
+    """Maps ids to constants and back.
 
     Args:
-        elsewhere: where constants go that are too many; None to keep all of them.
-        limit: so many stay on the driver.
+        elsewhere: the place for constants beyond the limit; None to keep all of them.
+        limit: the number of constants that stay on the driver.
     """
 
     def __init__(self, elsewhere: Elsewhere | None = None, limit: int = 0) -> None:
@@ -98,46 +98,46 @@ class Dictionary:
         self._fetched: list[_Run] = []
         """Copies of constants that are elsewhere."""
         self._unchecked: list[Ids] = []
-        """Constants that were not compared with those elsewhere so far."""
+        """Constants that have not been compared with those elsewhere yet."""
         self._known: dict[Constant, int] = {}
         self.version = 0
-        """Goes up when constants are added."""
+        """Increases when constants are added."""
         self.unsaved: list[_Run] | None = None
-        """Constants that were added since this was emptied; None to keep no list."""
+        """Constants added since this list was last emptied; None to keep no list."""
 
     def __len__(self) -> int:
         return self.size_here + (0 if self.elsewhere is None else len(self.elsewhere))
 
     @property
     def size_here(self) -> int:
-        """How many constants are on the driver and nowhere else."""
+        """The number of constants that are only on the driver."""
         return sum(run.ids.size for run in self._runs)
 
     # ------------------------------------------------------------- constants to ids
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """The ids of a column of constants; new constants are added."""
+        """Return the ids of a column of constants; new constants are added."""
         encoded = encoded_column(column)
         self.add(encoded.ids, encoded.terms)
         return encoded.column
 
     def encode_constants(self, constants: Sequence[Constant]) -> list[int]:
-        """The ids of constants given one by one; new ones are added."""
+        """Return the ids of individual constants; new ones are added."""
         ids = [constant_id(constant) for constant in constants]
         self.add(np.array(ids, np.int64), _term_column(constants))
         return ids
 
     def id_of(self, constant: Constant) -> int:
-        """The id of a constant of a program, which is asked for again and again."""
+        """Return the id of a constant of a program; cached."""
         id_ = self._known.get(constant)
         if id_ is None:
             id_ = self._known[constant] = self.encode_constants([constant])[0]
         return id_
 
     def add(self, ids: Ids, terms: pa.StructArray) -> None:
-        """Keep constants with their ids; known ones are compared.
+        """Add constants with their ids; known ones are compared.
 
-        Those that are elsewhere are compared later, many at once: see `reconcile`.
+        Those that are elsewhere are compared later in one batch: see `reconcile`.
 
         Raises:
             DigestCollisionError: another constant has the same id.
@@ -164,7 +164,8 @@ class Dictionary:
         """Compare new constants with those elsewhere, and move them if there are many.
 
         Raises:
-            DigestCollisionError: another constant has the same id; it is forgotten.
+            DigestCollisionError: another constant has the same id; the new one is
+                removed.
         """
         if self.elsewhere is None:
             return
@@ -181,7 +182,7 @@ class Dictionary:
         if not known.size:
             return
         mine = self.decode(pa.array(known))
-        # They are there, so they are not ours, whether they are the same or not.
+        # They exist elsewhere, so they are removed here, whether they are equal or not.
         self._runs = _without(self._runs, known)
         if self.unsaved is not None:
             self.unsaved = _without(self.unsaved, known)
@@ -195,7 +196,7 @@ class Dictionary:
         self._keep(known, terms)
 
     def _keep(self, ids: Ids, terms: pa.StructArray) -> None:
-        """Remember constants that are elsewhere; not more than stay here otherwise."""
+        """Cache constants that are elsewhere, up to the limit."""
         if sum(run.ids.size for run in self._fetched) > self.limit:
             self._fetched = []
         self._fetched.append(_sorted_run(ids, terms))
@@ -204,7 +205,7 @@ class Dictionary:
     # ------------------------------------------------------------- ids to constants
 
     def decode(self, column: pa.Array | pa.ChunkedArray) -> pa.StructArray:
-        """The constants of ids, as a column of terms."""
+        """Return the constants of ids, as a column of terms."""
         ids = np.asarray(column.to_numpy(), np.int64)
         encoded = pa.array(ids).dictionary_encode()
         distinct: Ids = encoded.dictionary.to_numpy()
@@ -217,7 +218,7 @@ class Dictionary:
         pool = [_integer_terms(ids[is_number])]
         places = np.empty(ids.size, np.int64)
         places[is_number] = np.arange(len(pool[0]))
-        # Those that are left to be found, by their place in the column.
+        # The ids that are left to be found, by their position in the column.
         rest = np.flatnonzero(~is_number)
         for run in (*self._runs, *self._fetched):
             if rest.size:
@@ -234,7 +235,7 @@ class Dictionary:
         return terms.take(pa.array(places))
 
     def _fetch(self, ids: Ids) -> _Run:
-        """Constants that are elsewhere."""
+        """Fetch constants that are elsewhere."""
         assert self.elsewhere is not None  # noqa: S101  see where it is called
         new = _sorted_run(*self.elsewhere.find(np.unique(ids)))
         if new.ids.size <= self.limit:
@@ -242,11 +243,11 @@ class Dictionary:
         return new
 
     def terms(self) -> pa.Table:
-        """The constants on the driver: columns `id`, `kind` and `text`."""
+        """Return the constants on the driver: columns `id`, `kind` and `text`."""
         return _listed(self._runs)
 
     def in_order(self) -> tuple[Ids, pa.StructArray]:
-        """The constants on the driver in the order of their ids."""
+        """Return the constants on the driver in the order of their ids."""
         if len(self._runs) > 1:
             ids = np.concatenate([run.ids for run in self._runs])
             terms = pa.concat_arrays([run.terms for run in self._runs])
@@ -256,21 +257,21 @@ class Dictionary:
         return self._runs[0].ids, self._runs[0].terms
 
     def take_up(self, ids: Ids, terms: pa.StructArray) -> None:
-        """Have constants in the order of their ids: for dictionaries without any."""
+        """Load constants in the order of their ids: for dictionaries without any."""
         self._runs = [_Run(ids, terms)] if ids.size else []
         self.version += 1
 
     def unsaved_terms(self) -> pa.Table:
-        """The constants on the list of those that were added."""
+        """Return the constants on the list of unsaved ones."""
         return _listed(self.unsaved or [])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """A column of ids, and the constants behind them.
+    """A column of ids, and their constants.
 
     Attributes:
-        ids: each id once, or at least those that are no integers.
+        ids: each id once, or at least those that are not integers.
         terms: the constants of these.
     """
 
@@ -282,7 +283,7 @@ class Encoded:
 def _place(
     run: _Run, ids: Ids, rest: Ids, places: Ids, pool: list[pa.StructArray]
 ) -> Ids:
-    """Note where in a pool constants of a run will be; what is left to be found."""
+    """Add a run to a pool, and record where its constants are; return the ids left."""
     at, found = run.find(ids[rest])
     places[rest[found]] = sum(map(len, pool)) + at[found]
     pool.append(run.terms)
@@ -290,14 +291,14 @@ def _place(
 
 
 def _integer_terms(numbers: Ids) -> pa.StructArray:
-    """The constants of ids that are integers by themselves."""
+    """Return the constants of ids that are integers themselves."""
     kinds = pa.array(np.full(numbers.size, Kind.INTEGER, np.uint8))
     texts = pa.array(numbers).cast(pa.string())
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
 
 
 def encoded_column(column: pa.Array | pa.ChunkedArray) -> Encoded:
-    """Work out the ids of a column of constants, here or in a task."""
+    """Compute the ids of a column of constants, on the driver or in a task."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -310,7 +311,7 @@ def encoded_column(column: pa.Array | pa.ChunkedArray) -> Encoded:
     if isinstance(terms, pa.ChunkedArray):
         terms = terms.combine_chunks()
     kinds, texts = terms.field("kind"), terms.field("text")
-    # One key for kind and text, so that each constant is digested once.
+    # One key for kind and text, so that each constant is hashed once.
     keys = pc.binary_join_element_wise(
         pc.cast(kinds, pa.string()), texts, "\0"
     ).dictionary_encode()
@@ -353,7 +354,7 @@ def _listed(runs: Sequence[_Run]) -> pa.Table:
 
 
 def _ids(kinds: pa.Array, texts: pa.Array) -> Ids:
-    """The ids of constants; those of short integers without looking at each."""
+    """Return the ids of constants; those of short integers are computed as a column."""
     ids = np.empty(len(kinds), np.int64)
     is_short = pc.and_(
         pc.equal(kinds, int(Kind.INTEGER)),
@@ -369,7 +370,7 @@ def _ids(kinds: pa.Array, texts: pa.Array) -> Ids:
 
 
 def _small_integers(column: pa.Array) -> pa.Array | None:
-    """A column of integers as ids, if all of them are small."""
+    """Return a column of integers as ids, if all of them are small."""
     if len(column) == 0:
         return pa.array([], pa.int64())
     ends = pc.min_max(column)
@@ -381,7 +382,7 @@ def _small_integers(column: pa.Array) -> pa.Array | None:
 def _first_places(
     indices: npt.NDArray[np.integer], count: int
 ) -> npt.NDArray[np.int64]:
-    """For each of `count` numbers a place where it occurs."""
+    """Return for each of `count` numbers a position where it occurs."""
     first = np.empty(count, np.int64)
     first[indices] = np.arange(indices.size)
     return first

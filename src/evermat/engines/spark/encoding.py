@@ -1,13 +1,13 @@
-"""Rows of constants into rows of ids, inside tasks.
+"""Encodes rows of constants as rows of ids, inside tasks.
 
-Ids are worked out from the constants alone, so tasks need nothing from the driver and
-nothing from each other. What a task hands on has one layout, told apart by `sort`:
+Ids are computed from the constants alone, so tasks need nothing from the driver or from
+each other. The output of a task has one layout, with rows distinguished by `sort`:
 
 | sort  | columns                                                                    |
 | ----- | -------------------------------------------------------------------------- |
 | FACT  | `c0`, `c1`, …: the ids of a row                                            |
-| TERM  | `id`, `kind`, `text`: a constant, at least once for each task that met it   |
-| KIND  | `id`: a column; `kind`: a kind that it holds; `text`: one such constant     |
+| TERM  | `id`, `kind`, `text`: a constant, at least once for each task with it       |
+| KIND  | `id`: a column; `kind`: a kind in it; `text`: one such constant             |
 | HOLE  | `id`: a column that has no value in some row                               |
 """
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 FACT, TERM, KIND, HOLE = range(4)
 REMEMBERED = 1 << 20
-"""So many constants a task remembers, in order not to hand them on again."""
+"""Number of constants that a task remembers, to avoid repeating them."""
 
 
 def spark_schema(width: int) -> str:
-    """The layout, as Spark names types."""
+    """Return the layout as a Spark schema."""
     ids = "".join(f"c{at} bigint, " for at in range(width))
     return f"sort tinyint, {ids}id bigint, kind int, text string"
 
 
 def arrow_schema(width: int) -> pa.Schema:
-    """The layout, as Arrow names types."""
+    """Return the layout as an Arrow schema."""
     ids = [(f"c{at}", pa.int64()) for at in range(width)]
     term = [("id", pa.int64()), ("kind", pa.int32()), ("text", pa.string())]
     return pa.schema([("sort", pa.int8()), *ids, *term])
@@ -49,7 +49,7 @@ def arrow_schema(width: int) -> pa.Schema:
 def encoded_batches(
     width: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, as ids and constants."""
+    """Encode the rows of a task as ids and constants."""
     encoder = Encoder(width)
     for batch in batches:
         yield from encoder.encode(batch.columns)
@@ -60,7 +60,7 @@ class Encoder:
     """Encodes the rows of one task.
 
     Args:
-        width: how many columns of ids there are.
+        width: the number of columns of ids.
     """
 
     def __init__(self, width: int) -> None:
@@ -71,7 +71,7 @@ class Encoder:
         self._holes: set[int] = set()
 
     def encode(self, columns: Sequence[pa.Array]) -> Iterator[pa.RecordBatch]:
-        """Rows, given by column, with the constants that are new."""
+        """Yield encoded rows by column, preceded by new constants."""
         has_holes = [at for at, column in enumerate(columns) if not _is_full(column)]
         if has_holes:
             self._holes.update(has_holes)
@@ -108,7 +108,7 @@ class Encoder:
         yield self._batch(TERM, len(chosen), known)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What is to be told about all rows."""
+        """Yield the facts about all rows: holes and kinds."""
         if self._holes:
             holes = pa.array(sorted(self._holes), pa.int64())
             yield self._batch(HOLE, len(holes), {"id": holes})
@@ -133,7 +133,7 @@ class Encoder:
 
 
 def _is_full(column: pa.Array) -> bool:
-    """Whether no value is missing, nor a part of one."""
+    """Return whether no value is missing, nor a part of one."""
     if column.null_count:
         return False
     if not pa.types.is_struct(column.type):
