@@ -1,8 +1,8 @@
-"""Spread facts: large relations on the cluster, small ones on the driver.
+"""Distributed facts: large relations on the cluster, small ones on the driver.
 
 See `evermat.algebra.Engine` for the methods. Facts are rows of blocks (`blocks`), sets
-are heaps of blocks (`heaps`, `sets`), views become SQL where they are large (`rows`),
-and rules become one plan for each call (`rules`, `evaluation`, `queries`).
+are heaps of blocks (`heaps`, `sets`), views become SQL if they are large (`rows`), and
+rules become one plan for each call (`rules`, `evaluation`, `queries`).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Saved:
-    """The state of an engine, to return to."""
+    """The state of an engine, for rollback."""
 
     arities: dict[str, int]
     materialised: Contents
@@ -97,7 +97,7 @@ class _Saved:
 
 
 class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
-    """Relations as data frames of ids, spread from the first fact on.
+    """Relations as data frames of ids, distributed from the first fact on.
 
     Args:
         session: a Spark session; by default the active one, or a new local one.
@@ -121,13 +121,13 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
 
     @classmethod
     def on(cls, cluster: Cluster) -> Self:
-        """An engine that shares what it needs to exchange facts with others."""
+        """Return an engine that shares a cluster's resources with others."""
         engine = cls.__new__(cls)
         engine._set_up(cluster, Evaluation(cluster))  # noqa: SLF001  it is our own
         return engine
 
     def make_room(self, facts: int) -> None:
-        """Get ready for so many more facts: there is always room."""
+        """Do nothing: distributed facts always fit."""
 
     def _set_up(self, cluster: Cluster, evaluation: Evaluation) -> None:
         self.monitor: Monitor | None = None
@@ -142,7 +142,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         self._counters = (CounterLog(cluster), CounterLog(cluster))
         self._saved: _Saved | None = None
         self._steps = 0
-        """How many times rules were applied in this transaction."""
+        """The number of times rules were applied in this transaction."""
         heaps = (self._materialised.heap, self._explicit.heap)
         lookups = Lookups(cluster, (*heaps, *self._counters))
         for source in (*heaps, *self._counters):
@@ -151,43 +151,43 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     # ------------------------------------------------------------------- relations
 
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
         known = self._arities.setdefault(relation, arity)
         if known != arity:
             raise ArityMismatchError(known, arity, name=relation)
         self.cluster.tag(relation)
 
     def relations(self) -> Mapping[str, int]:
-        """The arity of every known relation."""
+        """Return the arity of every declared relation."""
         return dict(self._arities)
 
     # ------------------------------------------------------------------------ sets
 
     @property
     def materialised(self) -> Stored:
-        """All facts that held when the update began."""
+        """The facts that held before the update."""
         return self._materialised
 
     @property
     def explicit(self) -> Stored:
-        """The explicit facts when the update began."""
+        """The facts that were explicit before the update."""
         return self._explicit
 
     def growing(self) -> Growing:
-        """A new, empty, growing set."""
+        """Return a new, empty, growing set."""
         return Growing(Heap(self.cluster))
 
     def no_facts(self) -> Settled:
-        """The empty set."""
+        """Return the empty set."""
         return empty(self.cluster)
 
     def settle(self, facts: Facts) -> Settled:
-        """Work out a view."""
+        """Evaluate a view."""
         require_bounded(facts)
         return settle(facts, self.cluster)
 
     def size(self, facts: Facts, relation: str) -> int:
-        """How many facts of a relation a view has."""
+        """Return the number of facts of a relation in a view."""
         tag = self.cluster.tags.get(relation)
         if tag is None:
             return 0
@@ -202,16 +202,16 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
 
     @property
     def nonrecursive_counts(self) -> CounterLog:
-        """How often each fact was given or derived by nonrecursive rules."""
+        """The counter c_nr: derivations by nonrecursive rules, plus one if explicit."""
         return self._counters[0]
 
     @property
     def recursive_counts(self) -> CounterLog:
-        """How often each fact was derived by recursive rules."""
+        """The counter c_r: derivations by recursive rules."""
         return self._counters[1]
 
     def once(self, facts: SettledFacts) -> Counted:
-        """The multiset that holds each of the facts once."""
+        """Return the multiset that contains each of the facts once."""
         settled = as_settled(facts)
         block = settled.block
         if block.table is not None:
@@ -223,7 +223,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     # -------------------------------------------------------------------- closures
 
     def counted(self, pattern: Pattern) -> Settled:
-        """The facts of a pattern of which one of the two counts is above zero."""
+        """Return the facts of a pattern with at least one count above zero."""
         tag = self.cluster.tag(pattern.relation)
         first, second = (counters.counted(tag) for counters in self._counters)
         found = Settled(settled_block(union(first, second)))
@@ -232,7 +232,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     def external(
         self, pattern: Pattern, facts: Facts, *, certain: bool = False
     ) -> SettledFacts:
-        """The facts of a pattern in a view that have a count above zero."""
+        """Return the facts of a pattern in a view that have a count above zero."""
         found = self.settle(self.counted(pattern) & facts)
         return self.nonrecursive_counts.positive(found) if certain else found
 
@@ -245,7 +245,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         through: SettledFacts | None = None,
         only: Pattern | None = None,
     ) -> Settled:
-        """The closure of facts, without the closure of other facts."""
+        """Return the closure of facts, without the closure of other facts."""
         self._declare_closure(closure)
         closer = Closer(self._evaluation)
         if self.monitor is not None:
@@ -253,12 +253,12 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return closer.close(closure, facts, without=without, through=through, only=only)
 
     def close_among(self, closure: Closure, facts: Facts, candidates: Facts) -> Settled:
-        """Those of the candidates that the closure of facts has."""
+        """Return those of the candidates that are in the closure of facts."""
         self._declare_closure(closure)
         return Closer(self._evaluation).close_among(closure, facts, candidates)
 
     def snapshot_closure(self, closure: Closure, facts: Facts) -> FrameSnapshot:
-        """The closure of facts, to be read when the facts have long changed."""
+        """Return a closure snapshot, which can be read after the facts have changed."""
         self._declare_closure(closure)
         return Closer(self._evaluation).snapshot_closure(closure, facts)
 
@@ -270,7 +270,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     def snapshot_closures(
         self, closure: Closure, before: Facts, after: Facts, *changes: SettledFacts
     ) -> tuple[FrameSnapshot, FrameSnapshot]:
-        """The closures of two views, to be compared with each other."""
+        """Return the closure snapshots of two views, to be compared with each other."""
         del changes
         return self.snapshot_closure(closure, before), self.snapshot_closure(
             closure, after
@@ -279,18 +279,18 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     # ------------------------------------------------------------- data in and out
 
     def stage(self, parts: Sequence[object], name: str) -> StagedRows:
-        """Frames and tables of one relation, encoded on the cluster."""
+        """Encode frames and tables of one relation on the cluster."""
         return stage(self.cluster, parts, name)
 
     def intern(self, relation: str, table: pa.Table | StagedRows) -> Settled:
-        """The rows as facts of a relation, whether they hold or not."""
+        """Return the rows as facts of a relation, whether they hold or not."""
         self.declare(relation, table.num_columns)
         if isinstance(table, StagedRows):
             return Settled(table.block(self.cluster.tag(relation)))
         return Settled(settled_block(block_rows(self._encoded(relation, table))))
 
     def _ids(self, relation: str, table: pa.Table) -> pa.Table:
-        """The rows of a relation in the layout of blocks."""
+        """Return the rows of a relation in the layout of blocks."""
         tag = self.cluster.tag(relation)
         columns = [self.cluster.dictionary.encode(column) for column in table.columns]
         rows = table.num_rows
@@ -304,25 +304,25 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return self._block(distinct(self._ids(relation, table)))
 
     def _block(self, rows: pa.Table) -> Block:
-        """Rows as a block, on the driver if there are few."""
+        """Return rows as a block, on the driver if there are few."""
         block = local_block(self.cluster, rows)
         if block.size > self.cluster.small:
             return partitioned(block_rows(block))
         return block
 
     def find(self, relation: str, table: pa.Table | StagedRows) -> Settled:
-        """Those of the rows that are known facts of a relation."""
+        """Return those of the rows that are known facts of a relation."""
         if relation not in self._arities:
             return self.no_facts()
         known = self._materialised | self._explicit
         return self.settle(self.intern(relation, table) & known)
 
     def snapshot(self, facts: Facts) -> Copy:
-        """A copy that outlives the transaction."""
+        """Return a copy that outlives the transaction."""
         return Copy(self.cluster, rows_of(facts, self.cluster), self._arities)
 
     def read_counts(self, relation: str, also: Facts | None = None) -> pa.Table:
-        """The rows of a relation and their `c_nr` and `c_r`."""
+        """Return the rows of a relation with their `c_nr` and `c_r`."""
         arity = self._arities.get(relation, 0)
         tags = frozenset({self.cluster.tag(relation)})
         facts: Facts = self._materialised
@@ -352,7 +352,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         self._saved = self._contents()
 
     def _contents(self) -> _Saved:
-        """All that is stored, which is never changed in place."""
+        """Return the stored contents, which are never changed in place."""
         return _Saved(
             arities=dict(self._arities),
             materialised=self._materialised.heap.contents,
@@ -375,12 +375,12 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> None:
-        """End the transaction, with the facts changed as told."""
+        """Commit the transaction."""
         if self._saved is None:
             raise EngineUseError("there is no transaction to commit")
         self.cluster.dictionary.reconcile()
         self.cluster.doing = "commit"
-        # All jobs are done before the journal is told: any of them may fail.
+        # All jobs are done before the journal is written, because any of them may fail.
         before = self._contents()
         new = self._changed(deleted, added, explicit_removed, explicit_added)
         self._put_back(before)
@@ -402,7 +402,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> _Saved:
-        """Change what is stored, as a commit is told to, and return it."""
+        """Apply the changes of a commit, and return the new contents."""
         gone = settle(deleted - added, self.cluster)
         come = settle(added - (self._materialised - deleted), self.cluster)
         lost = settle(explicit_removed - explicit_added, self.cluster)
@@ -427,7 +427,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> Difference:
-        """What `commit` is about to change."""
+        """Return the changes that `commit` is about to make."""
         parts, ends = [], []
         for which, stored, less, more in (
             (HOLDS, self._materialised, deleted, added),
@@ -450,22 +450,22 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return Difference(self.cluster, self._arities, parts)
 
     def rollback(self) -> None:
-        """End the transaction as if it had not been."""
+        """Undo the transaction."""
         saved = self._saved
         if saved is None:
             raise EngineUseError("there is no transaction to roll back")
         if self.is_torn:
-            return  # a commit was begun, which cannot be undone
+            return  # a commit has started, which cannot be undone
         self.is_torn = True
         self._put_back(saved)
         self._saved = None
         self.is_torn = False
 
     def recover(self) -> None:
-        """Nothing is kept beside the facts that would have to be made anew."""
+        """Do nothing: there are no data besides the facts to rebuild."""
 
     def fresh(self) -> Self:
-        """An empty engine for the same constants, to materialise into."""
+        """Return an empty engine for the same constants, to materialise into."""
         engine = type(self).__new__(type(self))
         engine._set_up(self.cluster, self._evaluation)  # noqa: SLF001  it is our own
         engine.monitor = self.monitor
@@ -473,8 +473,9 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return engine
 
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Make rows given and materialised, each with a nonrecursive count of one."""
-        # All tables are read before anything changes: one of them may be wrong.
+        """Make rows explicit and materialised, each with c_nr = 1."""
+        # All tables are read before anything changes, because one of them may be
+        # invalid.
         interned = self._interned(facts)
         here = [each.block.table for each in interned if each.block.table is not None]
         for settled in interned:
@@ -486,7 +487,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
     def _interned(
         self, facts: Iterable[tuple[str, pa.Table | StagedRows]]
     ) -> list[Settled]:
-        """Facts of several relations; few that are not for the driver go together."""
+        """Return facts of several relations; small distributed ones are combined."""
         interned, few = [], []
         for relation, table in facts:
             if isinstance(table, StagedRows) or not (
@@ -501,7 +502,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return interned
 
     def give(self, facts: Facts) -> None:
-        """Make facts given and materialised, and count those that were not given."""
+        """Make facts explicit and materialised, and count new explicit ones."""
         new = settle(facts - self._explicit, self.cluster)
         if new.is_empty():
             return
@@ -510,21 +511,21 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         self.nonrecursive_counts.add(self.once(new))
 
     def extend(self, facts: SettledFacts) -> None:
-        """Add facts to the materialised ones directly: for fresh engines."""
+        """Add facts directly to the materialised ones: for fresh engines."""
         settled, heap = as_settled(facts), self._materialised.heap
         if heap.moment not in settled.apart:
             settled = settle(settled - self._materialised, self.cluster)
         heap.add(settled.block)
 
     def copy_explicit(self, target: Engine, *, without: Facts, also: Facts) -> None:
-        """Load the given facts, without some and with others, into a fresh engine."""
+        """Load explicit facts, without some and with others, into a fresh engine."""
         for relation, arity in self._arities.items():
             target.declare(relation, arity)
         facts = (self._explicit - without) | also
         cast("SparkEngine", target).give(settle(facts, self.cluster))
 
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
-        """Take over the contents of a fresh engine; return what left and what came."""
+        """Take over the contents of a fresh engine; return removed and added facts."""
         source = cast("SparkEngine", other)
         self.cluster.dictionary.reconcile()
         for relation, arity in source.relations().items():
@@ -547,7 +548,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return left, came
 
     def _replacement(self, source: SparkEngine) -> Difference:
-        """What `adopt` is about to change."""
+        """Return the changes that `adopt` is about to make."""
         parts = []
         for which, old, new in (
             (HOLDS, self._materialised, source.materialised),
@@ -563,7 +564,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
         return Difference(self.cluster, self._arities, parts)
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
-        """Take up what another engine stored: for engines without facts."""
+        """Restore the contents of another engine: for engines without facts."""
         parts = []
         for relation, table in facts:
             arity = table.num_columns - len(STORED_NUMBERS)
@@ -576,7 +577,7 @@ class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
             take_up_table(self, appended(parts))
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """For each relation: facts, explicit facts, bytes, indexes."""
+        """Return for each relation: facts, explicit facts, bytes, indexes."""
         numbers = {}
         for relation, arity in self._arities.items():
             facts = self.size(self._materialised, relation)

@@ -1,9 +1,9 @@
-"""What the Spark engine does for equality by rewriting.
+"""The Spark engine's operators for equality by rewriting.
 
-See `evermat.algebra.engine.Engine` for the methods. Which constants are
-equal is kept by the driver (`representatives`); many equalities are first contracted on
-the cluster (`components`), so that the driver sees each constant once. Facts are joined
-with the map (`rewriting`).
+See `evermat.algebra.engine.Engine` for the methods. The driver stores which constants
+are equal (`representatives`); many equalities are first contracted on the cluster
+(`components`), so that the driver gets each constant once. Facts are joined with the
+map (`rewriting`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from evermat.values import Kind
 
 ON_DRIVER = 20
-"""The driver contracts so many times more pairs than it keeps rows of a block."""
+"""The driver contracts this many times more pairs than it keeps rows of a block."""
 
 
 class EqualityOperators(ABC):
-    """The methods of an engine that are about equal constants.
+    """The methods of an engine that deal with equal constants.
 
-    They need some of its other methods, and see what it stores.
+    They use some of its other methods and its stored sets.
     """
 
     cluster: Cluster
@@ -57,7 +57,7 @@ class EqualityOperators(ABC):
 
     @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -72,12 +72,12 @@ class EqualityOperators(ABC):
         explicit_removed: Facts,
         explicit_added: Facts,
     ) -> None:
-        """End the transaction, with the facts changed as told."""
+        """Commit the transaction."""
 
     # --------------------------------------------------------------------- cliques
 
     def representatives(self) -> Cliques:
-        """Cliques of equal constants, none of them with two members yet."""
+        """Return cliques of equal constants, all of them singletons."""
         return Cliques(self.cluster)
 
     def merge(
@@ -102,13 +102,13 @@ class EqualityOperators(ABC):
         members: SettledFacts,
         source: Representatives,
     ) -> None:
-        """Take the second constants of binary facts to be what `source` says."""
+        """Reset the second constants of binary facts to their state in `source`."""
         _, ids = _columns(block_rows(as_settled(members).block))
         ones = cast("Cliques", source).map(ids)
         cast("Cliques", representatives).assign(ids, ones)
 
     def members(self, nodes: SettledFacts, representatives: Representatives) -> Settled:
-        """For each fact `r(c, c)` the facts `r(c, d)` with d in the clique of c."""
+        """Return for each fact `r(c, c)` the facts `r(c, d)`, d in c's clique."""
         ones, _ = _columns(block_rows(as_settled(nodes).block))
         cliques = cast("Cliques", representatives)
         origin, members = cliques.multiply(ones.reshape(1, -1))
@@ -119,13 +119,13 @@ class EqualityOperators(ABC):
     def moved(
         self, before: Representatives, after: Representatives, relation: str
     ) -> Settled:
-        """The constants whose representative differs."""
+        """Return the constants whose representative differs."""
         self.declare(relation, 1)
         old, new = cast("Cliques", before), cast("Cliques", after)
         return self._facts(relation, old.differences(new))
 
     def _facts(self, relation: str, *columns: Ids) -> Settled:
-        """Ids by column as facts of a relation, all of them different."""
+        """Return ids by column as facts of a relation; they must be distinct."""
         tags = np.full(columns[0].size, self.cluster.tag(relation), np.int64)
         names = ["tag", *(f"c{at}" for at in range(len(columns)))]
         table = pa.table([tags, *columns], names=names)
@@ -137,7 +137,7 @@ class EqualityOperators(ABC):
     # ------------------------------------------------------------------------ facts
 
     def rewrite(self, facts: SettledFacts, representatives: Representatives) -> Settled:
-        """The facts with every constant replaced by its representative."""
+        """Return the facts with every constant replaced by its representative."""
         settled, cliques = as_settled(facts), cast("Cliques", representatives)
         if cliques.is_identity():
             return settled
@@ -146,7 +146,7 @@ class EqualityOperators(ABC):
     def rewritten_into(
         self, facts: SettledFacts, representatives: Representatives, target: Facts
     ) -> Settled:
-        """Those of the facts that `rewrite` takes to a fact of a view."""
+        """Return those of the facts that `rewrite` maps to a fact of a view."""
         block = as_settled(facts).block
         wanted = rows_of(target, self.cluster, frozenset(block.sizes))
         cliques = cast("Cliques", representatives)
@@ -155,7 +155,7 @@ class EqualityOperators(ABC):
     def preimages(
         self, facts: SettledFacts, representatives: Representatives
     ) -> Settled:
-        """The explicit facts that `rewrite` takes to one of the facts."""
+        """Return the explicit facts that `rewrite` maps to one of the facts."""
         wanted = block_rows(as_settled(facts).block)
         tags = frozenset(as_settled(facts).block.sizes)
         given = self._explicit.heap.rows(tags)
@@ -163,24 +163,24 @@ class EqualityOperators(ABC):
         return Settled(settled_block(behind(given, cliques, wanted)))
 
     def mentioning(self, marks: SettledFacts, facts: Facts) -> Settled:
-        """The facts of a view with a constant that begins one of the marks."""
+        """Return the facts of a view with a constant that begins a mark."""
         ids, *_ = _columns(block_rows(as_settled(marks).block))
         return self._mentioning(ids, facts)
 
     def about_moved(
         self, before: Representatives, after: Representatives, facts: Facts
     ) -> Settled:
-        """The facts of a view about constants whose representative differs."""
+        """Return the facts of a view about constants whose representative differs."""
         old, new = cast("Cliques", before), cast("Cliques", after)
         moved = old.differences(new)
         ones = np.concatenate([old.map(moved), new.map(moved)])
-        # No fact mentions the others.
+        # Facts mention representatives only.
         return self._mentioning(np.unique(ones[old.map(ones) == ones]), facts)
 
     def nodes_of(
         self, facts: SettledFacts, representatives: Representatives, relation: str
     ) -> Settled:
-        """A fact `relation(c, c)` for each clique of two and more of the facts."""
+        """Return a fact `relation(c, c)` for each clique of several in the facts."""
         self.declare(relation, 2)
         rows = block_rows(as_settled(facts).block)
         cliques = cast("Cliques", representatives)
@@ -188,7 +188,7 @@ class EqualityOperators(ABC):
         return self._facts(relation, ids, ids)
 
     def normalise(self, representatives: Representatives) -> Settled:
-        """Let representatives of given facts hold in their place."""
+        """Materialise the images of explicit facts in their place."""
         cliques = cast("Cliques", representatives)
         outdated = self._mentioning(cliques.moved, self._explicit)
         images = self.rewrite(outdated, cliques)
@@ -204,7 +204,7 @@ class EqualityOperators(ABC):
         return implied
 
     def marked(self) -> Settled:
-        """The explicit facts whose recursive count is above zero."""
+        """Return the explicit facts whose recursive count is above zero."""
         counted = Settled(settled_block(self._counters[1].counted()))
         return settle(counted & self._explicit, self.cluster)
 
@@ -216,12 +216,12 @@ class EqualityOperators(ABC):
         return Settled(settled_block(mentioning(rows, ids, arities)))
 
     def _arities_by_tag(self) -> Mapping[int, int]:
-        """The arities of relations that have arguments."""
+        """Return the arities of relations that have arguments."""
         tag = self.cluster.tag
         return {tag(name): arity for name, arity in self._arities.items() if arity}
 
     def expanded_count(self, relation: str, representatives: Representatives) -> int:
-        """How many facts the materialised facts of a relation stand for."""
+        """Return how many facts the materialised facts of a relation represent."""
         arity = self._arities.get(relation, 0)
         tag = self.cluster.tag(relation)
         rows = self._materialised.heap.rows(frozenset({tag}))
@@ -233,7 +233,7 @@ class EqualityOperators(ABC):
 
 
 def _columns(rows: Rows) -> tuple[Ids, Ids]:
-    """The first two columns of rows, on the driver."""
+    """Return the first two columns of rows, on the driver."""
     if not rows.bound:
         return NO_IDS, NO_IDS
     table = work_out(rows)

@@ -1,4 +1,4 @@
-"""Running the queries of one call: one plan, one action."""
+"""Evaluates the queries of one call: one plan, one action."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from evermat.engines.spark.queries import QueryPlan
 
 FIRST_GUESS = 2.0
-"""How many facts a fact of the input yields, before anything was seen."""
+"""Initial estimate of the facts derived per input fact."""
 
 
 MOST_COLLECTED = 1_000_000
-"""Facts that the driver takes at most where few were expected."""
+"""Limit of the facts collected on the driver if few were expected."""
 
 
 class Evaluation:
-    """Runs sets of queries, and learns from what they did."""
+    """Evaluates sets of queries, and learns from the results."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -61,14 +61,14 @@ class Evaluation:
         self.fixpoints = Fixpoints(cluster)
 
     def run(self, queries: QuerySet, views: Views) -> tuple[Block, dict[str, int]]:
-        """The facts with their numbers of matches, and the matches of each rule."""
+        """Return the facts with their counts, and the matches of each rule."""
         here = self.driver.run(queries, views, None)
         return self.run_on_cluster(queries, views) if here is None else here
 
     def run_on_cluster(
         self, queries: QuerySet, views: Views
     ) -> tuple[Block, dict[str, int]]:
-        """The same for facts that are not all on the driver."""
+        """Do the same for facts that are not all on the driver."""
         affected = list(queries.affected(views))
         while True:
             plans = self.plan(affected, views)
@@ -82,7 +82,7 @@ class Evaluation:
                 self._recover(error, affected)
 
     def forget(self, queries: QuerySet) -> None:
-        """Keep nothing of queries that will not be run again."""
+        """Discard cached data of queries that will not be run again."""
         self._yield.pop(queries, None)
         self.fixpoints.forget(queries)
         self.driver.forget(queries)
@@ -92,7 +92,7 @@ class Evaluation:
                 knowledge.give_back(self.cluster)
 
     def plan(self, affected: list[Query], views: Views) -> list[tuple[int, QueryPlan]]:
-        """The plans of those queries that may have matches, with their places."""
+        """Return the plans of queries that may have matches, with their positions."""
         reader = Reader(self.cluster, views)
         plans = []
         for number, query in enumerate(affected):
@@ -108,7 +108,7 @@ class Evaluation:
         return knowledge
 
     def _recover(self, error: Exception, affected: list[Query]) -> None:
-        """Make the next try a better one, or give up."""
+        """Adjust the next attempt to an error, or raise it."""
         failure = failed_computation(error)
         if failure is not None:
             raise self._named(failure, affected) from without_secrets(error)
@@ -121,7 +121,7 @@ class Evaluation:
         raise error
 
     def _named(self, failure: Failure, affected: list[Query]) -> EvaluationError:
-        """The error, with the facts that the rule was applied to."""
+        """Return the error, with the facts that the rule was applied to."""
         ids = pa.array(failure.ids.values(), pa.int64())
         values = constants(self.cluster.dictionary.decode(ids))
         binding = dict(zip(failure.ids, values, strict=True))
@@ -156,7 +156,7 @@ class Evaluation:
     def _collect(
         self, matches: str, width: int, *, makes_terms: bool
     ) -> tuple[Block, dict[int, int]] | None:
-        """The facts on the driver; None if there are far more than was thought."""
+        """Return the facts on the driver; None if there are far more than expected."""
         keys = ", ".join(["q", *key_columns(width)])
         values = "count(1) AS n"
         if makes_terms:
@@ -190,7 +190,7 @@ class Evaluation:
     ) -> tuple[Block, dict[int, int]]:
         keys = ", ".join(key_columns(width))
         sql = f"SELECT {keys}, count(1) AS n FROM ({matches}) GROUP BY {keys}"  # noqa: S608
-        # Matches are known by relation; they are put down to its first rule.
+        # Matches are known by relation, and attributed to its first rule.
         first: dict[int, int] = {}
         for number, _ in plans:
             tag = self.cluster.tag(affected[number].head.relation)
@@ -202,10 +202,10 @@ class Evaluation:
     def put_off(
         self, queries: QuerySet, views: Views, done: Callable[[int], None]
     ) -> Block | None:
-        """The facts as a block whose plan is not run before somebody asks.
+        """Return the facts as a block whose plan is run when it is needed.
 
-        Settling what is new among them can then be part of the same plan. None if they
-        are expected to be few, or if computations could fail.
+        Settling the new ones among them can then be part of the same plan. None if few
+        facts are expected, or if computations could fail.
         """
         affected = list(queries.affected(views))
         if any(query.computations for query in affected):
@@ -252,7 +252,7 @@ class Evaluation:
     def _added_up(
         self, block: Block, pieces: Pieces, plans: list[tuple[int, QueryPlan]]
     ) -> str:
-        """What tasks and plans derive, and how often in all."""
+        """Return the facts derived by tasks and plans, with summed counts."""
         keys = ", ".join(key_columns(block.width))
         parts = []
         if plans:
@@ -266,13 +266,13 @@ class Evaluation:
         return f"SELECT {keys}, sum(n) AS n FROM ({together}) GROUP BY {keys}"  # noqa: S608
 
     def _viewed(self, block: Block, frame: DataFrame, size: int | None = None) -> str:
-        """A name for a frame that is needed as long as a block is."""
+        """Register a frame for the lifetime of a block."""
         view = self.cluster.register(frame, size)
         weakref.finalize(block, self.cluster.waste.append, (view, None))
         return view
 
     def _learn(self, column: pa.ChunkedArray) -> None:
-        """Take new constants into the dictionary."""
+        """Add new constants to the dictionary."""
         terms = column.combine_chunks().flatten()
         if isinstance(terms, pa.ChunkedArray):
             terms = pa.concat_arrays(terms.chunks)
@@ -287,19 +287,19 @@ class Evaluation:
 def _marked(
     frame: DataFrame | None, views: Views
 ) -> tuple[tuple[int, int], DataFrame] | None:
-    """A frame that marks what is known, and when it was known."""
+    """Return a frame that marks known facts, and the moment of the comparison."""
     if frame is None or not isinstance(views.positive, Growing | Stored):
         return None
     return views.positive.heap.moment, frame
 
 
 def _sources(plans: list[tuple[int, QueryPlan]]) -> list[Block]:
-    """What plans read."""
+    """Return the blocks that plans read."""
     return [source for _, plan in plans for source in plan.blocks]
 
 
 def _input_size(views: Views, sources: Iterable[Block]) -> int:
-    """How many facts the queries start from."""
+    """Return the number of facts that the queries start from."""
     changes = [
         each
         for each in (views.delta_positive, views.delta_negative)

@@ -1,4 +1,4 @@
-"""What the Spark engine does, in words: where facts are, and how rounds are run."""
+"""Descriptions of the Spark engine's work: places of facts, and rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def layout_lines(cluster: Cluster) -> list[str]:
-    """Where facts and constants are, and how they are divided."""
+    """Describe where facts and constants are, and how they are partitioned."""
     session, dictionary = cluster.session, cluster.dictionary
     parts = session.conf.get("spark.sql.shuffle.partitions")
     here, there = dictionary.size_here, len(cluster.terms)
@@ -33,7 +33,7 @@ def layout_lines(cluster: Cluster) -> list[str]:
 
 
 def recursion_lines(recursive: QuerySet) -> list[str]:
-    """How recursive rules of a stratum are run when everything is derived."""
+    """Describe how recursive rules of a stratum are run in a materialisation."""
     if not recursive.queries:
         return []
     found = decompose(recursive.queries)
@@ -49,17 +49,17 @@ def recursion_lines(recursive: QuerySet) -> list[str]:
 
 
 def folding_lines(query: Query) -> list[str]:
-    """What is to be said about a query that stands for several rules."""
+    """Describe a query that combines several rules."""
     if query.inline is None:
         return []
     return [f"{len(query.inline.rows):,} rules in one: they differ in constants only"]
 
 
 def job_text(step: int, queries: QuerySet) -> str:
-    """What Spark's pages say about the jobs that apply rules.
+    """Describe the jobs that apply rules, for Spark's web interface.
 
     Args:
-        step: how many times rules were applied in this update.
+        step: the number of times rules were applied in this update.
         queries: the rules.
     """
     labels = list(dict.fromkeys(query.label for query in queries.queries))

@@ -1,8 +1,8 @@
 """Built-in functions in plans.
 
-Arithmetic and order of small integers are Spark expressions on their ids. A row that
-needs more stops the plan with a mark (`NEEDS_DEFINITION`); the query is then planned
-anew, and from then on, with the definitions of `evermat.functions` in Python workers.
+Arithmetic and comparisons of small integers are Spark expressions on their ids. A row
+with other values stops the plan with a mark (`NEEDS_DEFINITION`); from then on the
+query is planned with the definitions of `evermat.functions` in Python workers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evermat.algebra import Expression, Query
 
 NEEDS_DEFINITION = "EVERMAT-NEEDS-DEFINITION"
-"""Stands in the message of a plan that met more than small integers."""
+"""A part of the error message of a plan that found other values than small integers."""
 _FAILED, _END = "EVERMAT-FAILED<<", ">>EVERMAT"
 
 _ORDER = frozenset({"<", "<=", ">", ">="})
@@ -40,7 +40,7 @@ _BINARY = 2
 
 
 def columns_in(expression: Expression) -> set[int]:
-    """The columns that an expression reads."""
+    """Return the columns that an expression reads."""
     match expression:
         case Column(index=index):
             return {index}
@@ -54,7 +54,7 @@ def columns_in(expression: Expression) -> set[int]:
 
 
 def small_value(expression: Expression, mark: str) -> str | None:
-    """SQL for the id of a value, or None if the function is not for integers."""
+    """Return SQL for the id of a value, or None if the function is not for integers."""
     if not isinstance(expression, Apply):
         return _operand(expression)
     number = _number(expression)
@@ -65,7 +65,7 @@ def small_value(expression: Expression, mark: str) -> str | None:
 
 
 def small_condition(expression: Apply, mark: str) -> str | None:
-    """SQL for a condition, or None if it is not one on integers or identity."""
+    """Return SQL for a condition on integers or identity, or None."""
     if expression.function in {"=", "!="}:
         sides = [small_value(each, mark) for each in expression.arguments]
         if any(side is None for side in sides):
@@ -99,7 +99,7 @@ def _guarded(condition: str, value: str, mark: str) -> str:
 
 
 def _number(expression: Expression) -> str | None:
-    """SQL for a number, NULL where it does not fit into 64 bits."""
+    """Return SQL for a number, NULL if it does not fit into 64 bits."""
     match expression:
         case Column(index=index):
             return f"v{index}"
@@ -125,7 +125,7 @@ def _apply(name: str, values: list[str]) -> str | None:
         "+": f"try_add({left}, {right})",
         "-": f"try_subtract({left}, {right})",
         "*": f"try_multiply({left}, {right})",
-        # Like the language, Spark cuts towards zero.
+        # Like the language, Spark truncates towards zero.
         "/": f"CASE WHEN ({right}) <> 0L THEN ({left}) DIV ({right}) END",
         "%": f"CASE WHEN ({right}) <> 0L THEN ({left}) % ({right}) END",
         "min": _chosen("least", left, right),
@@ -134,7 +134,7 @@ def _apply(name: str, values: list[str]) -> str | None:
 
 
 def _chosen(function: str, left: str, right: str) -> str:
-    """One of two numbers; Spark's functions would leave out a missing one."""
+    """Return one of two numbers; Spark's functions would ignore a missing one."""
     there = f"({left}) IS NOT NULL AND ({right}) IS NOT NULL"
     return f"CASE WHEN {there} THEN {function}({left}, {right}) END"
 
@@ -142,19 +142,19 @@ def _chosen(function: str, left: str, right: str) -> str:
 # ------------------------------------------------------------------- by definition
 
 VALUE_TYPE = "struct<id: bigint, kind: int, text: string>"
-"""What a computed value comes back as; kind and text only where the id needs them."""
+"""The result type of computed values; kind and text only if the id needs them."""
 
 
 def value_function(
     expression: Expression, query: Query, mark: str, others: Sequence[int]
 ) -> Callable[..., pa.Array]:
-    """A function over columns `id`, `kind` and `text` of each column read.
+    """Return a function over columns `id`, `kind` and `text` of each column read.
 
     Args:
-        expression: what to compute.
-        query: where it belongs.
+        expression: the expression.
+        query: its query.
         mark: the name of the query.
-        others: columns that are not read; their ids come last, to be told where the
+        others: columns that are not read; their ids come last, and are reported if the
             expression has no value.
     """
     evaluate_row = _Evaluator(expression, query.label, mark, others)
@@ -179,7 +179,7 @@ def value_function(
 def condition_function(
     expression: Apply, query: Query, mark: str, others: Sequence[int]
 ) -> Callable[..., pa.Array]:
-    """A function like `value_function` that says whether the value is true."""
+    """Return a function like `value_function` that tests whether the value is true."""
     evaluate_row = _Evaluator(expression, query.label, mark, others)
 
     def compute(*columns: pa.Array) -> pa.Array:
@@ -195,7 +195,7 @@ _ARROW_VALUE = pa.struct(
 
 
 class _Evaluator:
-    """Computes one expression for many rows, in a Python worker."""
+    """Evaluates one expression for many rows, in a Python worker."""
 
     def __init__(
         self, expression: Expression, label: str, mark: str, others: Sequence[int]
@@ -208,14 +208,14 @@ class _Evaluator:
         self._functions = shipped(_functions_in(expression))
 
     def values(self, columns: tuple[pa.Array, ...]) -> Iterator[Constant]:
-        """The value for each row."""
+        """Yield the value for each row."""
         take_over(self._functions)
         count = 3 * len(self._used)
         lists = [column.to_pylist() for column in columns]
         for at, row in enumerate(zip(*lists[:count], strict=True)):
             yield self._evaluate(row, lists[count:], at)
         if not self._used:
-            # A function without columns is given a column to know the number of rows.
+            # A function without columns gets one column, for the number of rows.
             for at in range(len(columns[-1])):
                 yield self._evaluate((), lists, at)
 
@@ -266,11 +266,11 @@ def _value(expression: Expression, binding: dict[int, Constant]) -> Constant:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error that a Python worker met.
+    """An error in a Python worker.
 
     Attributes:
         mark: the name of the query.
-        ids: the columns that were bound, with their ids.
+        ids: the bound columns, with their ids.
     """
 
     error: EvaluationError
@@ -279,7 +279,7 @@ class Failure:
 
 
 def failed_computation(error: Exception) -> Failure | None:
-    """What a Python worker met, taken from Spark's message about it."""
+    """Return the error of a Python worker, parsed from Spark's message."""
     _, found, rest = str(error).partition(_FAILED)
     if not found:
         return None
@@ -291,6 +291,6 @@ def failed_computation(error: Exception) -> Failure | None:
 
 
 def mark_in(error: Exception) -> str | None:
-    """The mark of the query that met more than small integers."""
+    """Return the mark of the query that found other values than small integers."""
     _, found, rest = str(error).partition(f"{NEEDS_DEFINITION}:")
     return rest.partition(":")[0] if found else None

@@ -1,4 +1,4 @@
-"""What fails on Spark for lack of something, said plainly, or tried in another way."""
+"""Failures for lack of resources: explained, or retried in another way."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ DIED = re.compile(
     r"|exit(?:ed| code)\D{0,30}(?:52|137)|Answer from Java side is empty"
     r"|Error while sending or receiving"
 )
-"""What Spark says of tasks and processes that had too little memory, or ended."""
+"""Spark's messages about tasks and processes that ran out of memory, or ended."""
 LACKS_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
-"""What Spark says of workers without a package."""
+"""Spark's messages about workers without a package."""
 INSTALL = (
     "install evermat with the same extras for the Python of all workers "
     "(`spark.pyspark.python`), or send an environment along by `--archives`"
@@ -42,7 +42,7 @@ class SparkStepError(EvermatError, RuntimeError):
 
 
 def message_of(error: Exception) -> str:
-    """What an error says; those of Java ask Java, which may have ended."""
+    """Return the message of an error, even if the JVM has ended."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001  whatever is left of the connection
@@ -51,7 +51,7 @@ def message_of(error: Exception) -> str:
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Say what to do where Spark had too little of something."""
+    """Add advice to errors of Spark for lack of resources."""
     try:
         yield
     except EvermatError:
@@ -76,10 +76,10 @@ def plain_failures() -> Iterator[None]:
 
 
 def with_room(sql: str, run: Callable[[str], Done]) -> Done:
-    """Run a plan; without tables by hash if there was no room for one of them.
+    """Run a plan; retry it without hash tables if there was no memory for one of them.
 
-    How many rows there are is sometimes guessed, and what other tasks and caches take
-    is not known beforehand.
+    The number of rows is sometimes an estimate, and the memory used by other tasks and
+    caches is not known in advance.
     """
     try:
         return run(sql)

@@ -1,8 +1,8 @@
-"""Few rows of large plans, brought to the driver by one number for each.
+"""Fetches few rows of large plans to the driver, by a numeric key.
 
-What such a job costs is mostly its fixed cost: making the plan, compiling it, starting
-tasks. So few numbers are part of the text, which spares the job that would send them
-to all executors, and small parts of a union share the tasks.
+The cost of such a job is mostly fixed: planning, compiling, starting tasks. So few keys
+are listed in the text of the plan, which saves the job that would send them to all
+executors, and small parts of a union share the tasks.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from evermat.engines.spark.row_keys import Keys
 
 MOST_LISTED = 5_000
-"""Keys up to which they are listed in the text of a plan."""
+"""Number of keys up to which they are listed in the text of a plan."""
 
 
 def fetch(
     cluster: Cluster, sql: str, names: list[str], keys: Keys, most: int | None = None
 ) -> pa.Table:
-    """Rows of a plan whose column `key` is one of some numbers.
+    """Return rows of a plan whose column `key` is one of some numbers.
 
     Args:
-        cluster: where the rows are.
+        cluster: the cluster of the rows.
         sql: the plan.
-        names: the columns that are wanted.
+        names: the requested columns.
         keys: the numbers.
-        most: more rows than that are not fetched.
+        most: the largest number of rows to fetch.
     """
     wanted = ", ".join(names)
     limit = "" if most is None else f" LIMIT {most}"

@@ -1,8 +1,8 @@
-"""Fixpoints of decomposable rules: one pass over the facts, without a shuffle after it.
+"""Fixpoints of decomposable rules: one pass over the facts, without a final shuffle.
 
-The facts are divided by their keys, and every task runs the rules to their end (see
-`decomposition` and `inside_tasks`). Where everything is on the driver, the driver tries
-it first: as long as few facts follow, no job is needed at all.
+The facts are partitioned by their keys, and every task runs the rules to their fixpoint
+(see `decomposition` and `inside_tasks`). If everything is on the driver, the driver
+tries it first: as long as few facts are derived, no job is needed at all.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from evermat.engines.spark.rows import Rows
 
 TASKS_PER_CORE = 2
-"""Tasks that a core gets, so that one with many facts does not hold up all others."""
+"""Tasks per core, so that one with many facts does not delay all others."""
 FACTS_PER_TASK = 500_000
-"""Facts that a task starts from at most, if keys divide them evenly."""
+"""Largest number of facts that a task starts from, if keys divide them evenly."""
 EVERYTHING = "true"
-"""The condition that all rows fulfil."""
+"""The condition that all rows satisfy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +46,8 @@ class _Part:
     """Rows of one relation that tasks start from or read.
 
     Attributes:
-        tag: what their rows are called in a task.
-        where: which rows of the relation are meant.
+        tag: the tag of the rows in a task.
+        where: the condition of the selected rows.
         key: the position of the key; None for facts that every task reads.
     """
 
@@ -59,7 +59,7 @@ class _Part:
     key: int | None
 
     def query(self, width: int) -> str:
-        """The rows, with the tag they have in a task."""
+        """Return a query for the rows, with their tag in a task."""
         columns = ", ".join(padded_keys(self.arity, width)[1:])
         return (
             f"SELECT {self.tag}L AS tag, {columns}, "  # noqa: S608
@@ -80,25 +80,25 @@ class Fixpoints:
     def run(
         self, queries: QuerySet, facts: Facts, others: Facts
     ) -> tuple[Counted, Settled] | None:
-        """What rules derive with how often, and what of it is new.
+        """Return the facts that rules derive, with counts, and the new ones among them.
 
         Args:
             queries: one for each rule, with role ALL.
-            facts: what local patterns match to begin with.
-            others: what other patterns match.
+            facts: the initial facts of local patterns.
+            others: the facts of other patterns.
         """
         if queries not in self._known:
             self._known[queries] = decompose(queries.queries)
         found = self._known[queries]
         if found is None:
             return None
-        # Tasks make facts of constants that perhaps only the rules have named so far.
+        # Tasks derive facts with constants that may occur only in rules.
         constants = list(dict.fromkeys(constants_of(found.queries)))
         self._cluster.dictionary.encode_constants(constants)
         return _Pass(self._cluster, found, facts, others).run()
 
     def forget(self, queries: QuerySet) -> None:
-        """Keep nothing of rules that will not be run again."""
+        """Discard cached data of rules that will not be run again."""
         self._known.pop(queries, None)
 
 
@@ -124,7 +124,7 @@ class _Pass:
         self._width = max(map(width_of, self._arities.values()))
 
     def run(self) -> tuple[Counted, Settled] | None:
-        """What the rules derive, and what of it is new; None if it cannot be done."""
+        """Return the derived facts and the new ones among them, if possible."""
         parts = self._local_parts()
         sides = [
             self._part(name, -1 - number, side)
@@ -171,7 +171,7 @@ class _Pass:
         return rows_of(facts, self._cluster, tags)
 
     def _large(self, sides: list[_Part]) -> list[_Part]:
-        """Those of the sides that are too many to be sent to every task."""
+        """Return those of the sides that are too large to be sent to every task."""
         doubtful = [part for part in sides if part.rows.bound > BROADCAST]
         if not doubtful:
             return []
@@ -184,7 +184,7 @@ class _Pass:
         return [part for part in doubtful if sizes[part.tag] > BROADCAST]
 
     def _here(self, parts: list[_Part]) -> pa.Table:
-        """The rows of parts on the driver."""
+        """Return the rows of parts on the driver."""
         local = [part for part in parts if part.rows.table is not None]
         remote = [part for part in parts if part.rows.table is None]
         tables = [_tagged(part, self._width) for part in local]
@@ -259,9 +259,9 @@ class _Pass:
 
 
 def _tagged(part: _Part, width: int) -> pa.Table:
-    """The rows of a part on the driver, with the tag they have in a task.
+    """Return the rows of a part on the driver, with their tag in a task.
 
-    There are few, so that nobody minds those that do not match.
+    There are few, so rows that do not match are not filtered out.
     """
     table = widened(part.rows.table, width).select(key_columns(width))
     tags = pa.array(np.full(table.num_rows, part.tag, np.int64))
@@ -269,7 +269,7 @@ def _tagged(part: _Part, width: int) -> pa.Table:
 
 
 def _condition(pattern: Pattern) -> str:
-    """The rows of a relation that have the constants of a pattern."""
+    """Return the condition for rows that have the constants of a pattern."""
     fixed = [
         f"c{at} = {constant_id(operand)}L"
         for at, operand in enumerate(pattern.operands)
@@ -279,7 +279,7 @@ def _condition(pattern: Pattern) -> str:
 
 
 def _any_of(conditions: list[str]) -> str:
-    # Not in brackets: Spark takes `FROM (…) WHERE (true)` for a name of the table.
+    # Without parentheses: Spark parses `FROM (…) WHERE (true)` as an alias.
     if EVERYTHING in conditions:
         return EVERYTHING
     return " OR ".join(f"({condition})" for condition in conditions)

@@ -1,8 +1,8 @@
-"""Sets of rows that change in place.
+"""Mutable sets of rows.
 
 A growing or stored set is a *heap*: a table on the driver, and levels on the cluster.
-Facts that leave a level are kept beside it as *holes*, so that a small change writes
-little; a level with many holes is written anew.
+Facts that are deleted from a level are stored beside it as *holes*, so that a small
+change writes little; a level with many holes is rewritten.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from evermat.engines.spark.lookups import Lookups
 
 FEW_LEVELS = 4
-"""Levels that are left alone: merging them is a job, too."""
+"""Number of levels that need no merging, since merging takes a job, too."""
 FEW_TINY_LEVELS = 12
-"""The same for few rows, of which a scan costs a plan a few milliseconds."""
+"""The same for few rows, whose scan costs a plan a few milliseconds."""
 STEP = 3
-"""Of more levels, one is merged with those after it that are not so much smaller."""
+"""With more levels, one is merged with later ones that are at least this fraction of
+it.
+"""
 MANY_HOLES = 5
-"""A level is written anew if one in so many of its facts is a hole."""
+"""A level is rewritten if at least one in this many of its facts is a hole."""
 
 Tags = frozenset[int] | None
 """Relations by their numbers; None for all of them."""
@@ -51,26 +53,26 @@ _serials = count()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Facts on the cluster, and some that are no longer among them."""
+    """Facts on the cluster, and those deleted from them."""
 
     block: Block
     holes: Rows
 
     def rows(self, tags: Tags) -> Rows:
-        """The facts that are left."""
+        """Return the facts without holes."""
         return difference(block_rows(self.block, tags), self.holes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """What a heap holds at one moment."""
+    """The contents of a heap at one moment."""
 
     levels: tuple[Level, ...] = ()
     local: Block | None = None
 
 
 class Heap:
-    """A set of rows that changes in place."""
+    """A mutable set of rows."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -79,21 +81,21 @@ class Heap:
         self.version = 0
         self.lookups: Lookups | None = None
         self._last: tuple[Block, Contents] | None = None
-        """What was added last, and what there was before."""
+        """The block added last, and the contents before it."""
 
     @property
     def moment(self) -> tuple[int, int]:
-        """This heap as it is now, to be compared with."""
+        """The identity of the current contents, for comparisons."""
         return self.serial, self.version
 
     def set(self, contents: Contents) -> None:
-        """Replace what there is."""
+        """Replace the contents."""
         self.contents = contents
         self.version += 1
         self._last = None
 
     def parts(self, tags: Tags = None, contents: Contents | None = None) -> list[Rows]:
-        """The rows, or those of some relations: each level, and what is local."""
+        """Return the rows, or those of some relations, in disjoint parts."""
         contents = self.contents if contents is None else contents
         parts = [
             level.rows(tags)
@@ -105,19 +107,19 @@ class Heap:
         return [part for part in parts if part.bound]
 
     def rows(self, tags: Tags = None) -> Rows:
-        """The rows, or those of some relations."""
+        """Return the rows, or those of some relations."""
         parts = self.parts(tags)
         return concatenated(parts) if parts else no_rows(self.cluster)
 
     def rows_before(self, block: Block, tags: Tags = None) -> Rows | None:
-        """The rows without those of a block, if that is what was added last."""
+        """Return the rows without those of a block, if it was added last."""
         if self._last is None or self._last[0] is not block:
             return None
         parts = self.parts(tags, self._last[1])
         return concatenated(parts) if parts else no_rows(self.cluster)
 
     def find(self, rows: Rows) -> Rows:
-        """Those of some rows on the driver that are there."""
+        """Return those of some rows on the driver that are in the heap."""
         wanted, local = rows.table, self.contents.local
         parts = [] if local is None else [common(wanted, local.table)]
         if self.contents.levels and self.lookups is not None:
@@ -136,30 +138,30 @@ class Heap:
         return local_rows(self.cluster, appended(parts))
 
     def stored_blocks(self) -> list[Block]:
-        """The blocks on the cluster."""
+        """Return the blocks on the cluster."""
         return [level.block for level in self.contents.levels]
 
     def has_holes(self) -> bool:
-        """Whether sizes of levels are only bounds."""
+        """Return whether sizes of levels are only upper bounds."""
         return any(level.holes.bound for level in self.contents.levels)
 
     def blocks(self) -> list[Block]:
-        """All blocks, of which some rows may be holes."""
+        """Return all blocks, some of whose rows may be holes."""
         blocks = [level.block for level in self.contents.levels]
         if self.contents.local is not None:
             blocks.append(self.contents.local)
         return blocks
 
     def size(self, tag: int) -> int:
-        """How many rows a relation has, at most if there are holes."""
+        """Return the number of rows of a relation, at most if there are holes."""
         return sum(block.sizes.get(tag, 0) for block in self.blocks())
 
     def tags(self) -> frozenset[int]:
-        """The relations that may have rows."""
+        """Return the relations that may have rows."""
         return frozenset(tag for block in self.blocks() for tag in block.sizes)
 
     def add(self, block: Block) -> None:
-        """Add rows that are not there."""
+        """Add rows that are not in the heap."""
         if not block.size:
             return
         before = self.contents
@@ -180,7 +182,7 @@ class Heap:
         return local_block(self.cluster, appended(tables))
 
     def remove(self, rows: Rows) -> None:
-        """Take rows out, whether they are there or not."""
+        """Remove rows, which need not be in the heap."""
         if not rows.bound:
             return
         levels = tuple(self._with_holes(level, rows) for level in self.contents.levels)
@@ -197,7 +199,7 @@ class Heap:
         return Level(left, no_rows(self.cluster))
 
     def _merged(self, contents: Contents) -> Contents:
-        """Few levels, most much smaller than the one before: plans scan all of them."""
+        """Merge levels, so that there are few: plans scan all of them."""
         levels = contents.levels
         rows = sum(level.block.size for level in levels)
         if len(levels) <= (FEW_TINY_LEVELS if rows <= FEW_ROWS else FEW_LEVELS):

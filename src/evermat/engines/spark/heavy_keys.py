@@ -1,9 +1,9 @@
-"""Keys of shuffled joins that have more rows than one task should get.
+"""Skewed keys: join keys that have more rows than one task should get.
 
-All rows of a key go to the same task. Where one side of a join has a key with a large
-part of its rows, and the other side has few rows for it, these few are broadcast, and
-the many stay where they are; only the other keys are shuffled. Which keys are heavy is
-found in samples of both sides, by one job for each pair of large sides.
+All rows of a key go to the same task. If one side of a join has a key with a large
+share of its rows, and the other side has few rows for it, these few are broadcast, and
+the many stay where they are; only the other keys are shuffled. Heavy keys are found in
+samples of both sides, by one job for each pair of large sides.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Cluster
 
 MANY = 1_000_000
-"""Rows of both sides from which on heavy keys are looked for."""
+"""Number of rows of both sides from which heavy keys are searched for."""
 SAMPLE = 20_000
-"""Rows of each side that are looked at, about."""
+"""Approximate number of sampled rows of each side."""
 MOST_KEYS = 100
 HEAVY = 0.5
-"""A key is heavy that has so much of what a task would have if all had the same."""
+"""A key is heavy if it has this share of a task's rows in an even distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A side of a join: a scan that has its keys, and how many rows it has."""
+    """A side of a join: a scan with its keys, and its number of rows."""
 
     sql: str
     rows: int
@@ -37,7 +37,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class HeavyKeys:
-    """Conditions on the columns of keys; None where no key is heavy.
+    """Conditions on the key columns; None if no key is heavy.
 
     Attributes:
         left: the key is heavy on the left side, and light on the right one.
@@ -54,7 +54,7 @@ class HeavyKeys:
 def find_heavy_keys(
     cluster: Cluster, left: Side, right: Side, keys: Sequence[str]
 ) -> HeavyKeys:
-    """The keys of a join that are heavy on one of its sides."""
+    """Return the keys of a join that are heavy on one of its sides."""
     if min(left.rows, right.rows) < MANY:
         return HeavyKeys()
     names = ", ".join(keys)
@@ -101,7 +101,7 @@ def join_apart(
     heavy: HeavyKeys,
     hint: str,
 ) -> str:
-    """A join of two queries in which heavy keys are not shuffled.
+    """Return a join of two queries in which heavy keys are not shuffled.
 
     Args:
         left: a query for one side.
@@ -109,7 +109,7 @@ def join_apart(
         names: the columns of the result.
         keys: the columns that both sides have.
         heavy: conditions for keys.
-        hint: how the others are joined.
+        hint: the join hint for the other keys.
     """
     either = " OR ".join(each for each in (heavy.left, heavy.right) if each)
     parts = [(hint, f"NOT ({either})")]

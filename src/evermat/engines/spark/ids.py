@@ -1,10 +1,10 @@
-"""Constants as 64-bit ids that can be worked out anywhere, without asking anybody.
+"""Constants as 64-bit ids that can be computed anywhere, without communication.
 
 An integer between -2**62 and 2**62 is its own id, so that Spark adds and compares ids.
-Every other constant has an id from 2**62 upwards that is taken from a digest of its
-kind and its text. Driver, Python workers and Spark's SQL functions all arrive at the
-same id, so encoding needs neither a join nor a lock. Two constants with the same digest
-are found out by the dictionary, and refused.
+Every other constant has an id of at least 2**62, taken from a digest of its kind and
+its text. Driver, Python workers and Spark's SQL functions compute the same id, so
+encoding needs neither a join nor a lock. The dictionary detects and rejects two
+constants with the same digest.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIRST_DIGEST = 1 << 62
-"""The smallest id that is not an integer by itself."""
+"""The smallest id that is not an integer itself."""
 SMALLEST = -(1 << 62)
-"""The smallest integer that is an id by itself."""
+"""The smallest integer that is its own id."""
 
 _MASK = FIRST_DIGEST - 1
 _DIGITS = len(str(SMALLEST))
-"""Characters up to which the text of an integer may be that of a small one; the sign
-is one of them."""
+"""Largest length of the text of a small integer, including the sign."""
 
 
 def is_small(number: int) -> bool:
-    """Whether an integer is an id by itself."""
+    """Return whether an integer is its own id."""
     return SMALLEST <= number < FIRST_DIGEST
 
 
 def id_of(kind: int, text: str) -> int:
-    """The id of a constant."""
+    """Return the id of a constant."""
     if kind == Kind.INTEGER and len(text) <= _DIGITS:
         number = int(text)
         if is_small(number):
@@ -45,15 +44,15 @@ def id_of(kind: int, text: str) -> int:
 
 
 def constant_id(constant: Constant) -> int:
-    """The id of a constant."""
+    """Return the id of a constant."""
     return id_of(constant.kind, constant.text)
 
 
 def ids_of(kinds: Sequence[int], texts: Sequence[str]) -> list[int]:
-    """The ids of many constants."""
+    """Return the ids of many constants."""
     return list(map(id_of, kinds, texts))
 
 
 def small_constant(id_: int) -> Constant:
-    """The constant of an id below `FIRST_DIGEST`."""
+    """Return the constant of an id below `FIRST_DIGEST`."""
     return Constant(Kind.INTEGER, str(id_))

@@ -1,7 +1,7 @@
-"""Many rows to the driver, some at a time: Java never holds all of them.
+"""Collects many rows on the driver in parts: Java never has all of them in memory.
 
-They are written to files first, of so many rows each, and come file by file. What
-Spark offers for this keeps in Java all that it has brought.
+They are first written to files with a limited number of rows, and read file by file.
+Spark's own method for this keeps in Java everything that it has collected.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS_AT_ONCE = 1 << 21
-"""Rows of ids that come to the driver at once.
+"""Rows of ids that are collected at once.
 
-Java holds them four times: as a result, packed to be sent, sent, and unpacked.
+Java has them in memory four times: as a result, packed, sent, and unpacked.
 """
 TERMS_AT_ONCE = 1 << 17
 """The same for rows with the texts of constants."""
@@ -29,7 +29,7 @@ TERMS_AT_ONCE = 1 << 17
 
 @contextmanager
 def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
-    """The same rows, read from files of a limited number of rows; gone afterwards."""
+    """Yield the same rows, read from temporary files with a limited number of rows."""
     session = frame.sparkSession
     folder = f"{shared_folder(session)}/{uuid4()}"
     try:
@@ -40,14 +40,14 @@ def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
 
 
 def parts_of(written: DataFrame) -> Iterator[pa.Table]:
-    """The rows of such files, one file after the other."""
+    """Yield the rows of such files, one file after the other."""
     read = written.sparkSession.read.schema(written.schema)
     for file in sorted(written.inputFiles()):
         yield read.parquet(file).toArrow()
 
 
 def _remove(frame: DataFrame, folder: str) -> None:
-    """Remove a folder, wherever it is."""
+    """Remove a folder on any file system."""
     inside = cast("Any", frame.sparkSession)
     path = inside._jvm.org.apache.hadoop.fs.Path(folder)  # noqa: SLF001
     settings = inside._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001

@@ -2,7 +2,7 @@
 
 A task has all facts of some keys (see `decomposition`) and the facts that rules read.
 Ids arrive as 64-bit integers; they are numbered densely, so that the embedded engine
-takes the numbers for small integers and needs no dictionary.
+treats the numbers as small integers and needs no dictionary.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """What all tasks are told.
+    """The parameters of all tasks.
 
     Attributes:
         queries: rules by the change of their local pattern.
         names: the relations of rows, by their tag.
-        arities: how many columns each relation has.
-        heads: the tag of each relation that is derived.
+        arities: the number of columns of each relation.
+        heads: the tag of each derived relation.
         sides: facts that every task needs, by relation, by column.
-        width: how many columns rows have.
+        width: the number of columns of rows.
     """
 
     queries: tuple[Query, ...]
@@ -57,7 +57,7 @@ class Work:
 def run_tasks(
     work: Broadcast[Work], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of facts to the facts derived from them; called by Spark in its workers."""
+    """Convert rows to the facts derived from them; called by Spark's workers."""
     received = list(batches)
     if not received:
         return iter(())
@@ -65,7 +65,7 @@ def run_tasks(
 
 
 def derive_all(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The facts that rules derive: `tag`, `c0`, …, how often, and if it was known."""
+    """Yield derived facts: `tag`, `c0`, …, counts, and whether they are known."""
     fixpoint = _Fixpoint(work, by_relation(work.names, work.arities, rows))
     fixpoint.run()
     for name, tag in work.heads.items():
@@ -75,7 +75,7 @@ def derive_all(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def derive_few(work: Work, rows: pa.Table, limit: int) -> pa.Table | None:
-    """Like `derive_all`, here and now; None if there are more facts than `limit`."""
+    """Like `derive_all`, on the driver; None if there are more facts than `limit`."""
     fixpoint = _Fixpoint(work, by_relation(work.names, work.arities, rows))
     if not fixpoint.run(limit):
         return None
@@ -87,11 +87,11 @@ def derive_few(work: Work, rows: pa.Table, limit: int) -> pa.Table | None:
 def by_relation(
     names: Mapping[int, str], arities: Mapping[str, int], rows: pa.Table
 ) -> Tables:
-    """The rows of each relation, by column.
+    """Return the rows of each relation, by column.
 
     Args:
         names: the relations, by their tag.
-        arities: how many columns each has.
+        arities: the number of columns of each.
         rows: `tag`, `c0`, …
     """
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
@@ -106,10 +106,10 @@ def by_relation(
 
 
 class Numbering:
-    """Dense numbers for ids, which the embedded engine takes for small integers.
+    """Dense numbers for ids, which the embedded engine treats as small integers.
 
     Attributes:
-        queries: some queries, with numbers in the place of their constants.
+        queries: some queries, with their constants replaced by numbers.
     """
 
     def __init__(self, queries: Sequence[Query], tables: Iterable[Ids]) -> None:
@@ -126,13 +126,13 @@ class Numbering:
         return Constant(Kind.INTEGER, str(at))
 
     def add(self, engine: EmbeddedEngine, name: str, table: Ids) -> Settled:
-        """Facts of an engine, whether they hold or not."""
+        """Add facts to an engine, whether they hold or not."""
         numbers = [pa.array(np.searchsorted(self._ids, column)) for column in table]
         names = [str(at) for at in range(len(numbers))]
         return engine.intern(name, pa.table(numbers, names=names))
 
     def ids_of(self, table: Codes) -> list[Ids]:
-        """The ids behind what the engine has, by column."""
+        """Return the ids of an engine's facts, by column."""
         return [self._ids[column.astype(np.int64) - INTEGER_ZERO] for column in table]
 
 
@@ -157,9 +157,10 @@ class _Fixpoint:
         return settled
 
     def run(self, limit: int | None = None) -> bool:
-        """Apply the rules until nothing new comes, and count how often each did.
+        """Apply the rules to the fixpoint, counting derivations.
 
-        Returns whether it came to an end: it stops when more facts than `limit` came.
+        Return whether it was reached: the loop stops when there are more new facts than
+        `limit`.
         """
         engine, facts = self._engine, self._engine.materialised
         delta, new = self._seeds, 0
