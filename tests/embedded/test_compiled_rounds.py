@@ -166,8 +166,8 @@ MUTANTS = (
     Mutant(
         "facts that came back are left in the set of those that went",
         EmbeddedEngine.commit,
-        lambda self, come, bits: self.store.show(come, zeros=bits),
-        lambda self, come: self.store.show(come),
+        lambda self, come, bits: self.store.add(come, zeros=bits),
+        lambda self, come: self.store.add(come),
         "dred-c",
     ),
 )

@@ -102,15 +102,15 @@ def test_compacting_keeps_facts_counts_and_status(arity: int) -> None:
     facts = [(number,) * arity for number in range(50)]
     intern_rows(relation, table_of(facts, arity))
     rows = relation.find(table_of(facts, arity))
-    store.show(Settled({"p": rows}))
-    store.give(Settled({"p": rows[::2]}))
+    store.add(Settled({"p": rows}))
+    store.add_explicit(Settled({"p": rows[::2]}))
     relation.counter(NONRECURSIVE)[rows] = np.arange(50) + 1
     relation.counter(RECURSIVE)[rows] = 100 - np.arange(50)
-    store.hide(Settled({"p": rows[10:40]}))
-    store.withdraw(Settled({"p": rows[10:40]}))
+    store.remove(Settled({"p": rows[10:40]}))
+    store.remove_explicit(Settled({"p": rows[10:40]}))
     expected = {facts[n]: (n + 1, 100 - n) for n in (*range(10), *range(40, 50))}
     relation.compact()
-    assert (relation.count, relation.alive, relation.given) == (20, 20, 10)
+    assert (relation.count, relation.alive, relation.explicit_count) == (20, 20, 10)
     for fact, counts in expected.items():
         (row,) = find_known(relation, table_of([fact], arity)).tolist()
         assert (

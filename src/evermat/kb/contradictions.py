@@ -157,9 +157,11 @@ def _summary(some: Sequence[Contradiction], count: int) -> str:
 # --------------------------------------------------------------------------- reading
 
 
-def has_contradictions(kept: Materialisation | EqualityMaterialisation) -> bool:
+def has_contradictions(
+    materialisation: Materialisation | EqualityMaterialisation,
+) -> bool:
     """Return whether there are rules that derive contradictions."""
-    return any(map(is_contradiction, kept.engine.relations()))
+    return any(map(is_contradiction, materialisation.engine.relations()))
 
 
 def contradiction_sizes(outcome: Outcome) -> tuple[int, int]:
@@ -176,29 +178,29 @@ class Contradictions:
 
     def __init__(
         self,
-        kept: Materialisation | EqualityMaterialisation,
+        materialisation: Materialisation | EqualityMaterialisation,
         own: Sequence[Rule],
         prefixes: Mapping[str, str],
     ) -> None:
         """Prepare to read the contradictions.
 
         Args:
-            kept: the facts.
+            materialisation: the facts.
             own: the rules as written.
             prefixes: for displaying IRIs.
         """
-        self._kept = kept
+        self._materialisation = materialisation
         self._own = own
         self._prefixes = prefixes
 
     def __len__(self) -> int:
-        stored = self._kept.engine.statistics()
+        stored = self._materialisation.engine.statistics()
         return sum(
             size["facts"] for name, size in stored.items() if is_contradiction(name)
         )
 
     def __iter__(self) -> Iterator[Contradiction]:
-        engine = self._kept.engine
+        engine = self._materialisation.engine
         for name in sorted(filter(is_contradiction, engine.relations())):
             region = Region(frozenset({name}))
             held = engine.snapshot(engine.materialised.within(region))
@@ -221,12 +223,13 @@ class Contradictions:
 
     def explain(self, fact: Fact, *, limit: int | None = None) -> Explanation:
         """Explain why a contradiction holds."""
-        kept, own, prefixes = self._kept, self._own, self._prefixes
-        if isinstance(kept, EqualityMaterialisation):
+        materialisation = self._materialisation
+        own, prefixes = self._own, self._prefixes
+        if isinstance(materialisation, EqualityMaterialisation):
             return explain_rewritten(
-                kept, fact, own=own, prefixes=prefixes, limit=limit
+                materialisation, fact, own=own, prefixes=prefixes, limit=limit
             )
-        return explain(kept, fact, own=own, prefixes=prefixes, limit=limit)
+        return explain(materialisation, fact, own=own, prefixes=prefixes, limit=limit)
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Constant, ...]]:
@@ -253,7 +256,9 @@ class Refused(Exception):  # noqa: N818  a signal that is answered with an error
 
 
 @contextmanager
-def refusing(kept: Materialisation | EqualityMaterialisation) -> Iterator[None]:
+def refusing(
+    materialisation: Materialisation | EqualityMaterialisation,
+) -> Iterator[None]:
     """Refuse updates in the block that add contradictions.
 
     The journal receives the changes that the engine is about to make; if one of them is
@@ -262,7 +267,7 @@ def refusing(kept: Materialisation | EqualityMaterialisation) -> Iterator[None]:
     Raises:
         Refused: an update would add contradictions.
     """
-    journal = kept.journal
+    journal = materialisation.journal
 
     def check(change: StoredChange, entry: Entry) -> None:
         found: list[Fact] = []
@@ -281,8 +286,8 @@ def refusing(kept: Materialisation | EqualityMaterialisation) -> Iterator[None]:
         if journal is not None:
             journal(change, entry)
 
-    kept.journal = check
+    materialisation.journal = check
     try:
         yield
     finally:
-        kept.journal = journal
+        materialisation.journal = journal

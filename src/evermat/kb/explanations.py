@@ -390,7 +390,7 @@ def _with_results(proof: Proof) -> dict[Fact, int]:
 
 
 def explain(
-    kept: Materialisation,
+    materialisation: Materialisation,
     fact: Fact,
     *,
     own: Sequence[Rule],
@@ -401,22 +401,22 @@ def explain(
     """Explain why a fact holds, or that it does not.
 
     Args:
-        kept: the facts.
+        materialisation: the facts.
         fact: a fact of a known predicate.
         own: the rules as written.
         prefixes: for displaying IRIs.
         derivations: the number of derivations to show.
         limit: the most rule instances to match.
     """
-    rules = WrittenRules(kept.book.written, own, prefixes)
+    rules = WrittenRules(materialisation.book.written, own, prefixes)
     prover = Prover(
-        kept.engine,
-        kept.rule_look,
+        materialisation.engine,
+        materialisation.rule_look,
         Ordered(rules.rank),
         limit=limit,
-        progress=kept.progress,
+        progress=materialisation.progress,
     )
-    explainer = Explainer(prover, kept.reading)
+    explainer = Explainer(prover, materialisation.reading)
 
     def described(found: proofs.Failure) -> Failure:
         """Add the actual value of the aggregate at which a rule fails."""
@@ -453,7 +453,7 @@ _FIRST_DEPTH = 4
 
 
 def explain_rewritten(
-    kept: EqualityMaterialisation,
+    materialisation: EqualityMaterialisation,
     fact: Fact,
     *,
     own: Sequence[Rule],
@@ -463,16 +463,20 @@ def explain_rewritten(
     """Explain a fact that holds, from explicit facts.
 
     Args:
-        kept: the facts, in terms of representatives.
+        materialisation: the facts, in terms of representatives.
         fact: the fact, in terms of any constants.
         own: the rules as written.
         prefixes: for displaying IRIs.
         limit: the most rule instances to match.
     """
-    axioms = plain_axioms(visible_arities(kept.engine))
-    given = {rule_key(rule): rule for rule in axioms} | dict(kept.book.written)
+    axioms = plain_axioms(visible_arities(materialisation.engine))
+    given = {rule_key(rule): rule for rule in axioms} | dict(
+        materialisation.book.written
+    )
     rules = WrittenRules(given, own)
-    search = _Search(kept, RuleLook((*kept.rules, *axioms)), rules, limit)
+    search = _Search(
+        materialisation, RuleLook((*materialisation.rules, *axioms)), rules, limit
+    )
     return rules.explanation(search.prove(fact), prefixes)
 
 
@@ -481,21 +485,28 @@ class _Search:
 
     def __init__(
         self,
-        kept: EqualityMaterialisation,
+        materialisation: EqualityMaterialisation,
         look: RuleLook,
         rules: WrittenRules,
         limit: int | None,
     ) -> None:
-        self._kept = kept
+        self._materialisation = materialisation
         self._look = look
         self._order = Ordered(rules.rank)
         self._limit = limit
 
     def prove(self, fact: Fact) -> Proof:
         """Return the proof of a fact that holds."""
-        kept = self._kept
-        with undone(kept.engine, search_watch(self._limit, kept.progress)):
-            sources = Sources.of(kept.engine, kept.representatives, kept.rules, fact)
+        materialisation = self._materialisation
+        with undone(
+            materialisation.engine, search_watch(self._limit, materialisation.progress)
+        ):
+            sources = Sources.of(
+                materialisation.engine,
+                materialisation.representatives,
+                materialisation.rules,
+                fact,
+            )
             depth = _FIRST_DEPTH
             while True:
                 sources.widen(depth)
@@ -513,10 +524,13 @@ class _Search:
                 depth *= 2
 
     def _prove_among(self, sources: Sources, fact: Fact) -> Proof | None:
-        kept, look = self._kept, self._look
+        materialisation, look = self._materialisation, self._look
         tables = dict(sources.tables())
         absent = absent_tables(
-            kept.engine, kept.representatives, kept.rules, tables.values()
+            materialisation.engine,
+            materialisation.representatives,
+            materialisation.rules,
+            tables.values(),
         )
         small = self._small_engine(tables)
         prover = Prover(small, look, self._order, limit=self._limit)
@@ -528,7 +542,7 @@ class _Search:
 
     def _small_engine(self, tables: Mapping[str, pa.Table]) -> Engine:
         small = make_engine("embedded")
-        for name, arity in self._kept.engine.relations().items():
+        for name, arity in self._materialisation.engine.relations().items():
             small.declare(name, arity)
         declare_rules(small, self._look.rules)
         small.load(tables.items())

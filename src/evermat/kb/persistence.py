@@ -56,34 +56,36 @@ class Persistence:
         stored = self._settings if program is None else program.settings
         return stored.rewrites or stored.equality == "rewrite"
 
-    def connect(self, kept: Materialisation | EqualityMaterialisation) -> None:
+    def connect(
+        self, materialisation: Materialisation | EqualityMaterialisation
+    ) -> None:
         """Restore the state, and write every later update to it."""
         program = self.state.program
         if program is None:
-            self.state.start(kept.engine)
+            self.state.start(materialisation.engine)
         else:
             for each in program.predicates:
-                kept.engine.declare(each.name, each.arity)
+                materialisation.engine.declare(each.name, each.arity)
             rules = program.parsed_rules()
             require_functions(rules)
-            kept.take_up(rules, program.settings.claimed)
-            _require_same_modules(program.settings.claimed, kept.claimed)
-            instances = self.state.restore(kept.engine)
-            if isinstance(kept, EqualityMaterialisation):
-                kept.taken_up(self.state.restore_cliques())
+            materialisation.take_up(rules, program.settings.claimed)
+            _require_same_modules(program.settings.claimed, materialisation.claimed)
+            instances = self.state.restore(materialisation.engine)
+            if isinstance(materialisation, EqualityMaterialisation):
+                materialisation.taken_up(self.state.restore_cliques())
             else:
-                kept.taken_up(instances)
+                materialisation.taken_up(instances)
 
     def announce(
         self,
-        kept: Materialisation | EqualityMaterialisation,
+        materialisation: Materialisation | EqualityMaterialisation,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: Batch | None,
     ) -> None:
         """Announce the contents of the next update, and have it written."""
-        kept.journal = self.state.write
-        rewrites = isinstance(kept, EqualityMaterialisation)
+        materialisation.journal = self.state.write
+        rewrites = isinstance(materialisation, EqualityMaterialisation)
         self.state.expect(
             catalogue=catalogue,
             prefixes=prefixes,

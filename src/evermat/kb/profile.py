@@ -127,28 +127,32 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms"
 
 
-def profile(kept: Materialisation | EqualityMaterialisation) -> Profile:
+def profile(materialisation: Materialisation | EqualityMaterialisation) -> Profile:
     """Apply every rule once, and measure it."""
-    modules = kept.modules if isinstance(kept, Materialisation) else ()
+    modules = (
+        materialisation.modules if isinstance(materialisation, Materialisation) else ()
+    )
     claimed = {rule: module.name for module in modules for rule in module.rules}
     found: dict[str, RuleProfile] = {}
-    for stratum in kept.strata:
+    for stratum in materialisation.strata:
         for rule in stratum.rules.rules:
             text = str(rule.written)
             known = found.get(text)
             mine = RuleProfile(text, rule_place(rule), stratum.index + 1)
             if rule in claimed:
-                size = _size(kept, rule.head.predicate)
+                size = _size(materialisation, rule.head.predicate)
                 found[text] = replace(mine, module=claimed[rule], facts=size)
             else:
-                found[text] = _together(known, _measured(kept, rule, mine))
+                found[text] = _together(known, _measured(materialisation, rule, mine))
     return Profile(tuple(found.values()))
 
 
-def _size(kept: Materialisation | EqualityMaterialisation, predicate: str) -> int:
-    if isinstance(kept, Materialisation):
-        return kept.reading.size(predicate)
-    return int(kept.engine.statistics().get(predicate, {}).get("facts", 0))
+def _size(
+    materialisation: Materialisation | EqualityMaterialisation, predicate: str
+) -> int:
+    if isinstance(materialisation, Materialisation):
+        return materialisation.reading.size(predicate)
+    return int(materialisation.engine.statistics().get(predicate, {}).get("facts", 0))
 
 
 def _together(known: RuleProfile | None, more: RuleProfile) -> RuleProfile:
@@ -165,16 +169,18 @@ def _together(known: RuleProfile | None, more: RuleProfile) -> RuleProfile:
 
 
 def _measured(
-    kept: Materialisation | EqualityMaterialisation, rule: Rule, mine: RuleProfile
+    materialisation: Materialisation | EqualityMaterialisation,
+    rule: Rule,
+    mine: RuleProfile,
 ) -> RuleProfile:
-    engine = kept.engine
+    engine = materialisation.engine
     (query,) = compile_rules((rule,), lambda _rule, _atom: False).full.queries
     names = variables_of(rule)
-    if not isinstance(kept, Materialisation):
+    if not isinstance(materialisation, Materialisation):
         views = Views(positive=engine.materialised, negative=engine.materialised)
         return _run(engine, query, views, names, mine)
     patterns = (*query.positive, *query.negative)
-    with kept.reading.facts(patterns) as facts:
+    with materialisation.reading.facts(patterns) as facts:
         views = Views(positive=facts, negative=facts)
         return _run(engine, query, views, names, mine)
 

@@ -547,12 +547,12 @@ class PlainReader(Reader):
 
     def __init__(
         self,
-        kept: Materialisation,
+        materialisation: Materialisation,
         catalogue: Catalogue,
         prepared: PreparedQueries,
         counters: CountersSetting,
     ) -> None:
-        self._kept = kept
+        self._materialisation = materialisation
         self._prepared = prepared
         self.catalogue = catalogue
         self._counters = counters
@@ -560,24 +560,24 @@ class PlainReader(Reader):
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
         """Return the answers to a query; all constants are representatives."""
         del raw
-        kept, is_scratching = self._kept, bool(question.auxiliaries)
-        reading, patterns = kept.reading, question.patterns
+        reading, patterns = self._materialisation.reading, question.patterns
+        is_scratching = bool(question.auxiliaries)
         if len(question.queries) == 1 and question.columns and not is_scratching:
             table = reading.answer(question.queries[0])
             if table is not None:
                 return Result(table, question.columns)
         with reading.facts(patterns, is_scratching=is_scratching) as facts:
-            found = ask(kept.engine, question, facts)
+            found = ask(self._materialisation.engine, question, facts)
         return Result(found, question.columns)
 
     def explicit_answer(self, question: PreparedQuery) -> Result:
         """Return the answers to a query without auxiliaries over explicit facts."""
-        engine = self._kept.engine
+        engine = self._materialisation.engine
         return Result(ask(engine, question, engine.explicit), question.columns)
 
     def facts(self, known: Predicate, sort: Sort) -> Result:
         """Return the facts of a predicate."""
-        name, engine = known.name, self._kept.engine
+        name, engine = known.name, self._materialisation.engine
         chosen: dict[str, Facts] = {
             "all": engine.materialised,
             "explicit": engine.explicit,
@@ -585,7 +585,9 @@ class PlainReader(Reader):
         }
         region = Region(frozenset({name}))
         snapshot = engine.snapshot(chosen[sort].within(region))
-        rest = [] if sort == "explicit" else list(self._kept.reading.rest(name))
+        rest = (
+            [] if sort == "explicit" else list(self._materialisation.reading.rest(name))
+        )
         distant = None if rest else distant_relation(snapshot, name)
         if distant is not None:
             return Result(distant, known.columns, predicate=name)
@@ -595,11 +597,11 @@ class PlainReader(Reader):
 
     def count(self, known: Predicate) -> int:
         """Return the number of facts of a predicate."""
-        return self._kept.reading.size(known.name)
+        return self._materialisation.reading.size(known.name)
 
     def contains(self, known: Predicate, row: pa.Table) -> bool:
         """Return whether a fact holds."""
-        return self._kept.reading.contains(known.name, row)
+        return self._materialisation.reading.contains(known.name, row)
 
     def counters(self, known: Predicate) -> Result:
         """Return the facts of a predicate with the number of their derivations."""
@@ -614,7 +616,7 @@ class PlainReader(Reader):
         if not self.count(known):
             # Engines do not know predicates that never had facts.
             return Result(empty_table(len(columns)), columns)
-        table = self._kept.reading.counts(known.name)
+        table = self._materialisation.reading.counts(known.name)
         terms = [as_terms(column) for column in table.columns[: len(columns)]]
         return Result(pa.table(terms, names=list(columns)), columns)
 
@@ -625,7 +627,7 @@ class PlainReader(Reader):
     def explain(self, asked: ExplainRequest) -> Explanation:
         """Explain why a fact holds."""
         return explain(
-            self._kept,
+            self._materialisation,
             asked.fact,
             own=asked.own,
             prefixes=asked.prefixes,
@@ -635,10 +637,10 @@ class PlainReader(Reader):
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Return the sizes of predicates; lazy closures count in full."""
-        kept = self._kept
-        sizes = _stored_sizes(kept, self.catalogue)
-        for name in kept.reading.lazy.intersection(sizes):
-            sizes[name]["facts"] = kept.reading.size(name)
+        materialisation = self._materialisation
+        sizes = _stored_sizes(materialisation, self.catalogue)
+        for name in materialisation.reading.lazy.intersection(sizes):
+            sizes[name]["facts"] = materialisation.reading.size(name)
         return sizes
 
 
@@ -647,11 +649,11 @@ class RewrittenReader(Reader):
 
     def __init__(
         self,
-        kept: EqualityMaterialisation,
+        materialisation: EqualityMaterialisation,
         catalogue: Catalogue,
         prepared: PreparedQueries,
     ) -> None:
-        self._kept = kept
+        self._materialisation = materialisation
         self._prepared = prepared
         self._stored = catalogue
         self.catalogue = with_equality(catalogue)
@@ -659,14 +661,14 @@ class RewrittenReader(Reader):
     def answer(self, question: PreparedQuery, *, raw: bool = False) -> Result:
         """Return the answers to a query; with `raw`, in terms of representatives."""
         found = ask_representatives(
-            self._kept, question.columns, question.body, raw=raw
+            self._materialisation, question.columns, question.body, raw=raw
         )
         if raw:
             return Result(found.rows, question.columns)
         return Result(
             found.rows,
             question.columns,
-            self._kept.representatives,
+            self._materialisation.representatives,
             names=found.names,
         )
 
@@ -674,7 +676,7 @@ class RewrittenReader(Reader):
         """Return the facts of a predicate."""
         if sort == "all":
             return self._everything(known)
-        explicit = explicit_table(self._kept.engine, known.name, known.arity)
+        explicit = explicit_table(self._materialisation.engine, known.name, known.arity)
         if sort == "explicit":
             return Result(explicit, known.columns, predicate=known.name)
         everything = self._everything(known).to_terms()
@@ -697,8 +699,10 @@ class RewrittenReader(Reader):
         """Return the number of facts of a predicate."""
         if known.name in {SAME_AS, TRIPLE}:
             return len(self._everything(known))
-        kept = self._kept
-        return kept.engine.expanded_count(known.name, kept.representatives)
+        materialisation = self._materialisation
+        return materialisation.engine.expanded_count(
+            known.name, materialisation.representatives
+        )
 
     def contains(self, known: Predicate, row: pa.Table) -> bool:
         """Return whether a fact holds."""
@@ -719,7 +723,7 @@ class RewrittenReader(Reader):
 
     def representatives(self) -> pa.Table:
         """Return the constants that are equal to others, with their representatives."""
-        return self._kept.representatives.cliques()
+        return self._materialisation.representatives.cliques()
 
     def explain(self, asked: ExplainRequest) -> Explanation:
         """Explain why a fact holds, from explicit facts."""
@@ -732,7 +736,7 @@ class RewrittenReader(Reader):
         if not self._holds(known, asked.fact.row):
             return Explanation(asked.fact, holds=False, prefixes=asked.prefixes)
         return explain_rewritten(
-            self._kept,
+            self._materialisation,
             asked.fact,
             own=asked.own,
             prefixes=asked.prefixes,
@@ -741,24 +745,24 @@ class RewrittenReader(Reader):
 
     def sizes(self) -> dict[str, dict[str, int]]:
         """Return the sizes of predicates, in terms of representatives."""
-        return _stored_sizes(self._kept, self._stored)
+        return _stored_sizes(self._materialisation, self._stored)
 
 
 def reader_of(
-    kept: Materialisation | EqualityMaterialisation,
+    materialisation: Materialisation | EqualityMaterialisation,
     catalogue: Catalogue,
     prepared: PreparedQueries,
     counters: CountersSetting,
 ) -> Reader:
     """Return a reader for a materialisation."""
-    if isinstance(kept, Materialisation):
-        return PlainReader(kept, catalogue, prepared, counters)
-    return RewrittenReader(kept, catalogue, prepared)
+    if isinstance(materialisation, Materialisation):
+        return PlainReader(materialisation, catalogue, prepared, counters)
+    return RewrittenReader(materialisation, catalogue, prepared)
 
 
 def _stored_sizes(
-    kept: Materialisation | EqualityMaterialisation, catalogue: Catalogue
+    materialisation: Materialisation | EqualityMaterialisation, catalogue: Catalogue
 ) -> dict[str, dict[str, int]]:
-    statistics = kept.engine.statistics()
+    statistics = materialisation.engine.statistics()
     nothing = {"facts": 0, "explicit": 0}
     return {each.name: dict(statistics.get(each.name, nothing)) for each in catalogue}

@@ -258,9 +258,11 @@ class Session:
     @property
     def reader(self) -> Reader:
         """The reader of the facts."""
-        kept, catalogue = self._materialisation, self.catalogue
+        materialisation, catalogue = self._materialisation, self.catalogue
         self._queries.follow(catalogue, self.prefixes)
-        return reader_of(kept, catalogue, self._queries, self._settings.counters)
+        return reader_of(
+            materialisation, catalogue, self._queries, self._settings.counters
+        )
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -284,8 +286,12 @@ class Session:
     @property
     def modules(self) -> tuple[Module, ...]:
         """The modules that evaluate some of the rules, also in updates."""
-        kept = self._materialisation
-        return kept.modules if isinstance(kept, Materialisation) else ()
+        materialisation = self._materialisation
+        return (
+            materialisation.modules
+            if isinstance(materialisation, Materialisation)
+            else ()
+        )
 
     # ------------------------------------------------------------------ changes
 
@@ -299,26 +305,28 @@ class Session:
         """Carry out a request."""
         with allowed():
             checked = self._check(request)
-        kept, algorithm = self._prepared(checked, algorithm)
+        materialisation, algorithm = self._prepared(checked, algorithm)
         policy = self._settings.contradictions
         try:
             with (
-                self._announced(kept, checked.catalogue, checked.prefixes, batch),
-                refusing(kept) if policy == "refuse" else nullcontext(),
+                self._announced(
+                    materialisation, checked.catalogue, checked.prefixes, batch
+                ),
+                refusing(materialisation) if policy == "refuse" else nullcontext(),
             ):
-                update = self._bound(kept.update, checked, algorithm)
-                outcome = kept.engine.with_room(update)
+                update = self._bound(materialisation.update, checked, algorithm)
+                outcome = materialisation.engine.with_room(update)
         except UnequalValuesError as error:
-            raise _with_proof(error, kept, checked) from None
+            raise _with_proof(error, materialisation, checked) from None
         except Refused as refused:
             raise self._refusal(refused, checked) from None
-        self._materialisation = kept
+        self._materialisation = materialisation
         self.catalogue = checked.catalogue
         self.prefixes = checked.prefixes
         self._is_empty = self._is_empty and not outcome.summary.inserted
         self.engine.is_torn = False
         if checked.add_rules:
-            self._has_contradictions = has_contradictions(kept)
+            self._has_contradictions = has_contradictions(materialisation)
         if not self._has_contradictions:
             return _change_of(outcome, self.catalogue)
         return self._change_with_contradictions(outcome)
@@ -359,21 +367,23 @@ class Session:
         declared = tuple(self.catalogue.declarations())
         program = Program(rules=self.rules, declarations=declared)
         other.change(Request(insert=facts, add_rules=[program]))
-        kept, algorithm = other._prepared(checked, None)
-        kept.engine.with_room(other._bound(kept.update, checked, algorithm))
-        rules = tuple(kept.written_rules)
-        return Contradictions(kept, rules, checked.prefixes)
+        materialisation, algorithm = other._prepared(checked, None)
+        materialisation.engine.with_room(
+            other._bound(materialisation.update, checked, algorithm)
+        )
+        rules = tuple(materialisation.written_rules)
+        return Contradictions(materialisation, rules, checked.prefixes)
 
     def plan(self, request: Request, *, algorithm: str | None = None) -> Change:
         """Carry out a request, and undo it."""
         with allowed():
             checked = self._check(request)
-        kept, algorithm = self._prepared(checked, algorithm)
+        materialisation, algorithm = self._prepared(checked, algorithm)
         try:
-            plan = self._bound(kept.plan, checked, algorithm)
-            outcome = kept.engine.with_room(plan)
+            plan = self._bound(materialisation.plan, checked, algorithm)
+            outcome = materialisation.engine.with_room(plan)
         except UnequalValuesError as error:
-            raise _with_proof(error, kept, checked) from None
+            raise _with_proof(error, materialisation, checked) from None
         sizes = contradiction_sizes(outcome)
         return _change_of(
             outcome, checked.catalogue, applied=False, contradictions=sizes
@@ -381,9 +391,9 @@ class Session:
 
     def rematerialise(self) -> Change:
         """Materialise everything again from the explicit facts."""
-        kept = self._materialisation
-        with self._announced(kept, self.catalogue, self.prefixes):
-            outcome = kept.engine.with_room(kept.rematerialise)
+        materialisation = self._materialisation
+        with self._announced(materialisation, self.catalogue, self.prefixes):
+            outcome = materialisation.engine.with_room(materialisation.rematerialise)
         self.engine.is_torn = False
         return _change_of(outcome, self.catalogue)
 
@@ -404,9 +414,9 @@ class Session:
         self, checked: CheckedRequest, algorithm: str | None
     ) -> tuple[Materialisation | EqualityMaterialisation, str]:
         """Return the driver that carries out a request, and the algorithm to use."""
-        kept, settings = self._materialisation, self._settings
+        materialisation, settings = self._materialisation, self._settings
         usual = algorithm or self._usual_algorithm()
-        has_equality = isinstance(kept, EqualityMaterialisation)
+        has_equality = isinstance(materialisation, EqualityMaterialisation)
         is_new = (
             settings.equality == "auto"
             and not has_equality
@@ -415,15 +425,15 @@ class Session:
         )
         if is_new or has_equality or settings.equality == "axioms":
             require_usual_arities(checked.catalogue)
-        if not is_new or isinstance(kept, EqualityMaterialisation):
-            return kept, usual
-        kept.write_out()  # changes are found by comparison with stored facts
+        if not is_new or isinstance(materialisation, EqualityMaterialisation):
+            return materialisation, usual
+        materialisation.write_out()  # changes are found by comparison with stored facts
         new = EqualityMaterialisation.taking_over(
-            kept.engine,
-            kept.written_rules,
+            materialisation.engine,
+            materialisation.written_rules,
             modules=settings.modules,
-            budget=kept.budget,
-            progress=kept.progress,
+            budget=materialisation.budget,
+            progress=materialisation.progress,
         )
         new.require_algorithm(settings.algorithm)
         new.require_algorithm(usual)
@@ -484,16 +494,16 @@ class Session:
     @contextmanager
     def _announced(
         self,
-        kept: Materialisation | EqualityMaterialisation,
+        materialisation: Materialisation | EqualityMaterialisation,
         catalogue: Catalogue,
         prefixes: Mapping[str, str],
         batch: tuple[str, int] | None = None,
     ) -> Iterator[None]:
         """Write the update in the block to the state, if there is one."""
         if self.persistence is not None:
-            self.persistence.announce(kept, catalogue, prefixes, batch)
+            self.persistence.announce(materialisation, catalogue, prefixes, batch)
             yield
-            self.persistence.finish(kept.engine)
+            self.persistence.finish(materialisation.engine)
             return
         if batch is not None:
             raise RequestError(
@@ -516,11 +526,14 @@ class Session:
         self.prefixes = program.prefixes
         sizes = self.reader.sizes().values()
         self._is_empty = not any(each["explicit"] for each in sizes)
-        kept = self._materialisation
-        self._has_contradictions = has_contradictions(kept)
-        if isinstance(kept, EqualityMaterialisation) and kept.lacks_names():
+        materialisation = self._materialisation
+        self._has_contradictions = has_contradictions(materialisation)
+        if (
+            isinstance(materialisation, EqualityMaterialisation)
+            and materialisation.lacks_names()
+        ):
             if persistence.state.is_read_only:
-                kept.rematerialise()
+                materialisation.rematerialise()
             else:
                 self.rematerialise()
         if rules is not None:
@@ -553,11 +566,13 @@ def _materialisation(
 
 def _with_proof(
     error: UnequalValuesError,
-    kept: Materialisation | EqualityMaterialisation,
+    materialisation: Materialisation | EqualityMaterialisation,
     checked: CheckedRequest,
 ) -> UnequalValuesError:
     """Return the error with a proof of the equality by the rules of a request."""
-    book, _ = kept.book.change(remove=checked.remove_rules, add=checked.add_rules)
+    book, _ = materialisation.book.change(
+        remove=checked.remove_rules, add=checked.add_rules
+    )
     return with_proof(error, book, checked.prefixes)
 
 

@@ -308,18 +308,18 @@ class Result:
         return self._with(rows)
 
     def _with(self, rows: pa.Table) -> Result:
-        """Return a result of the same form with other rows."""
+        """Other rows of the same sort."""
         found = Result(rows, self.columns, predicate=self.predicate)
         return found.shown_with(self._prefixes)
 
     def shown_with(self, prefixes: Mapping[str, str]) -> Result:
-        """Print IRIs with these prefixes; returns the result itself."""
+        """The same rows, in which people see IRIs with these prefixes."""
         self._prefixes = prefixes
         return self
 
     @property
     def printer(self) -> Printer:
-        """What writes constants with the prefixes of the program."""
+        """Writes constants for people, with the prefixes of the program."""
         return Printer(self._prefixes)
 
     def facts_of(self, predicate: str, columns: Sequence[str]) -> Result:

@@ -68,8 +68,8 @@ EVERYBODY = 0
 
 START_CONSTANT = boolean_constant(value=True)
 START = Scan(Pattern("~start", (START_CONSTANT,)))
-"""The first step of queries about all facts, not about a change: a scan of a relation
-with one row."""
+"""The pattern that the one row of a relation matches: what queries begin with that are
+about all facts, not about a change."""
 
 COMPARISONS = {"=": AGREE, "!=": DIFFER}
 """Constants are equal if their ids are."""
@@ -81,7 +81,7 @@ class Program:
     Attributes:
         label: the name of the query.
         target: the relation of its heads.
-        arity: the number of columns of the heads.
+        arity: how many columns it has.
         address: the address of the bytecode.
         reads_unchanged: whether a pattern reads facts that did not change.
         uses: the indexes that are read, and their relations.
@@ -140,12 +140,12 @@ def can_be_programmed(plan: Plan) -> bool:
 
 
 def can_begin_alone(plan: Plan) -> bool:
-    """Whether a plan without a change has a program, which begins with `START`."""
+    """Whether there is a program that joins one row, of nothing, with all patterns."""
     return _fits(plan.query, [START, *plan.steps])
 
 
 def begun_alone(plan: Plan) -> Plan:
-    """Return the plan with `START` before all other steps."""
+    """The same with one row to begin with, as if that were a change."""
     return Plan(plan.query, [START, *plan.steps], plan.sizes)
 
 

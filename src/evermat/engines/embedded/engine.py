@@ -168,7 +168,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
         if facts is self.store.materialised:
             return known.alive
         if facts is self.store.explicit:
-            return known.given
+            return known.explicit_count
         return self._rows(facts, relation).size
 
     def _rows(self, facts: Facts, name: str) -> Rows:
@@ -378,13 +378,13 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
             self.journal(committed(self.store, self._dictionary, rows))
         self.is_torn = True
         seal()
-        self.store.withdraw(lost)
-        self.store.give(new)
+        self.store.remove_explicit(lost)
+        self.store.add_explicit(new)
         # All facts of both sets are among these, so their bits are cleared in passing.
         growing = {facts for facts in (deleted, added) if isinstance(facts, Growing)}
         bits = sum(each.bit for each in growing)
-        self.store.hide(gone, zeros=bits)
-        self.store.show(come, zeros=bits)
+        self.store.remove(gone, zeros=bits)
+        self.store.add(come, zeros=bits)
         for each in growing:
             each.note_cleared()
         self._end()
@@ -471,18 +471,18 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
     def load(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Make rows explicit and materialised, each with c_nr = 1."""
         for relation, table in facts:
-            self.give(self.intern(relation, table))
+            self.insert(self.intern(relation, table))
 
-    def give(self, facts: Settled) -> None:
+    def insert(self, facts: Settled) -> None:
         """Make facts explicit and materialised, each with c_nr = 1."""
         new = self.settle(facts - self.store.explicit)
-        self.store.give(new)
+        self.store.add_explicit(new)
         self.nonrecursive_counts.add(self.once(new))
         self.extend(self.settle(new - self.store.materialised))
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts directly to the materialised ones."""
-        self.store.show(cast("Settled", facts))
+        self.store.add(cast("Settled", facts))
 
     def reinstate(self, facts: Iterable[tuple[str, pa.Table]]) -> None:
         """Restore the contents of another engine: for engines without facts."""
@@ -525,7 +525,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
             if kept.any():
                 fresh.declare(name, relation.arity)
                 new = relation.copy_rows(kept, fresh.store.relations[name])
-                fresh.give(Settled({name: new}))
+                fresh.insert(Settled({name: new}))
 
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return removed and added facts."""
@@ -549,7 +549,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
         return {
             name: {
                 "facts": relation.alive,
-                "explicit": relation.given,
+                "explicit": relation.explicit_count,
                 "bytes": relation.nbytes,
                 "indexes": relation.index_count,
             }

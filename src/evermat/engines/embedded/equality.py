@@ -484,9 +484,9 @@ class EqualityOperators(ABC):
         outdated = Settled({name: rows for name, (rows, _) in found.items()})
         images = Settled({name: rows for name, (_, rows) in found.items()})
         implied = self.store.sets.settled(images - self.store.explicit)
-        self.store.hide(outdated)
-        self.store.show(images)
-        self.store.give(implied)
+        self.store.remove(outdated)
+        self.store.add(images)
+        self.store.add_explicit(implied)
         return implied
 
     def marked(self) -> Settled:

@@ -18,9 +18,9 @@ one call.
 are logged (`store.CounterColumn`).
 4. A commit clears `EXPLICIT` of facts that are no longer explicit and sets it for new
 ones, clears `MATERIALISED` and both counters of deleted facts, and sets `MATERIALISED`
-of added ones (`Store.withdraw`, `give`, `hide`, `show`). A rollback writes the logged
-counts back. Both release all growing sets, so that outside transactions only the two
-lowest bits are ever set.
+of added ones (`Store.remove_explicit`, `add_explicit`, `remove`, `add`). A rollback
+writes the logged counts back. Both release all growing sets, so that outside
+transactions only the two lowest bits are ever set.
 5. A deleted fact keeps its row; if it is derived again, it gets the same one. When dead
 rows outnumber live ones, and are more than a few, `compact` removes all rows with
 neither bit and renumbers the rest.
@@ -151,7 +151,7 @@ class Relation:
         """The number of rows, whatever their status."""
         self.alive = 0
         """The number of materialised rows."""
-        self.given = 0
+        self.explicit_count = 0
         """The number of explicit rows."""
         self._table: Ids = np.empty((arity, 16), np.uint32)
         self._status: Status = np.empty(16, np.uint16)
@@ -159,8 +159,8 @@ class Relation:
         self._counted = [0, 0]
         """For each counter, the row from which on all counts are zero."""
         self.raised: dict[tuple[tuple[int, int], ...], list[Rows]] = {}
-        """Constants that `Closer.counted` was called for, with the rows that had them
-        and a count at that time, and any rows whose counts were raised since.
+        """Constants that `ClosureOperators.counted` was called for, with the rows that
+        had them and a count at that time, and any rows whose counts were raised since.
         """
         self.raised_for: dict[object, list[Rows]] = {}
         """For each listener, rows whose counts may have been raised since it last read
@@ -531,7 +531,7 @@ class Relation:
     def recovered(self, clock: Clock) -> Relation:
         """Return a relation that takes over the arrays and rebuilds everything else."""
         new = Relation(self.name, self.arity, clock)
-        new.alive, new.given = self.alive, self.given
+        new.alive, new.explicit_count = self.alive, self.explicit_count
         new._table, new._status = self._table, self._status
         new._counters = list(self._counters)
         new._counted = [self.count, self.count]
@@ -554,14 +554,14 @@ class Relation:
         file.values[name] = {
             "rows": count,
             "alive": self.alive,
-            "explicit": self.given,
+            "explicit": self.explicit_count,
             "counted": counted,
             "instances": sum(
                 int(each[:used].sum(dtype=np.int64))
                 for each, used in self._counters_used
                 if each is not None
             )
-            - self.given,
+            - self.explicit_count,
             "indexes": indexes,
         }
         file.put(f"{name}/table", self._table[:, :count], room)
@@ -589,7 +589,7 @@ class Relation:
         about = file.values[name]
         self._clock.tick(self)
         self.count = about["rows"]
-        self.alive, self.given = about["alive"], about["explicit"]
+        self.alive, self.explicit_count = about["alive"], about["explicit"]
         self._table = file.get(f"{name}/table")
         self._status = file.get(f"{name}/status")
         self._counted = about["counted"]

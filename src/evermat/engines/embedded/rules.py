@@ -59,14 +59,14 @@ REPLAN_FACTOR = 8
 
 @dataclass(slots=True)
 class Asked:
-    """The plan, and perhaps the program, of a query that users ask.
+    """A query that was asked, and how it is answered.
 
     Attributes:
-        prepared: the plan.
-        program: finds few answers in one call; None if there is none, or if there were
-            too many answers.
-        is_repeated: whether the query was asked again.
-        time: the logical time at which the program was up to date.
+        prepared: its plan.
+        program: finds few answers by one call; None if there is none, or if it found
+            too many.
+        is_repeated: whether it was asked again.
+        time: when the program was right.
     """
 
     prepared: Prepared
@@ -82,7 +82,7 @@ class Plans:
     the query, so that they do not keep their own weak key alive.
 
     Attributes:
-        answered: the queries that users ask, and how they are answered.
+        answered: the queries that were asked from outside, and how they are answered.
     """
 
     def __init__(self, store: Store, inline: InlineTables) -> None:
@@ -163,9 +163,9 @@ class Plans:
         return program
 
     def asked(self, query: Query) -> Asked:
-        """Return how a query is answered: from the second time on perhaps by a program.
+        """How a query is answered; from the second time on perhaps by a program.
 
-        For a query that is asked once, writing one would take longer than it saves.
+        Those that are asked only once need none.
         """
         asked = self.answered.get(query)
         if asked is None or self._has_other_sizes(asked.prepared.plan):

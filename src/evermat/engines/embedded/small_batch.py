@@ -169,10 +169,12 @@ class AtOnce:
     def answer(
         self, program: Program, views: Views, sets: Sets
     ) -> tuple[Ids, Work] | None:
-        """Return the heads that a program finds, by column, and the work done.
+        """The heads that a program finds, by column, and the work that it was.
 
-        The same head may be found repeatedly. None if there are many heads, or many
-        rows to look at. The relation of the heads must be empty.
+        The same head may be found repeatedly.
+
+        None if there are many, or much has to be looked at. The relation of the heads
+        has no rows.
         """
         work = Work([program], [(program.address, 0, 1, 0)], [FIRST], [program.target])
         work.targets[program.target] = 0

@@ -298,10 +298,10 @@ def apply_numbers(store: Store, name: str, ids: Ids, change: pa.Table) -> None:
         changed = np.flatnonzero(counts)
         facts = Settled({name: rows[changed]})
         counter.add(RowCounts(facts, counts[changed].astype(np.int32)))
-    store.give(Settled({name: rows[columns[GIVEN] > 0]}))
-    store.withdraw(Settled({name: rows[columns[GIVEN] < 0]}))
-    store.show(Settled({name: rows[columns[HOLDS] > 0]}))
-    store.hide(Settled({name: rows[columns[HOLDS] < 0]}))
+    store.add_explicit(Settled({name: rows[columns[GIVEN] > 0]}))
+    store.remove_explicit(Settled({name: rows[columns[GIVEN] < 0]}))
+    store.add(Settled({name: rows[columns[HOLDS] > 0]}))
+    store.remove(Settled({name: rows[columns[HOLDS] < 0]}))
 
 
 def stored_numbers(relation: Relation, rows: Rows | None = None) -> StoredNumbers:
@@ -349,12 +349,12 @@ class Store:
             CounterColumn(RECURSIVE, self.relations, self.sets),
         )
 
-    def show(self, facts: Settled, *, zeros: int = 0) -> None:
+    def add(self, facts: Settled, *, zeros: int = 0) -> None:
         """Make facts materialised, and clear the status bits `zeros`."""
         for relation, count in self._flipped(facts, MATERIALISED, zeros=zeros):
             relation.alive += count
 
-    def hide(self, facts: Settled, *, zeros: int = 0) -> None:
+    def remove(self, facts: Settled, *, zeros: int = 0) -> None:
         """Make facts no longer materialised, and set their counts to zero.
 
         The status bits `zeros` are cleared, too.
@@ -367,15 +367,15 @@ class Store:
             segments = facts.segments(self.relations)
             kernels_fact_sets.forget_counts(segments, facts.every)
 
-    def give(self, facts: Settled) -> None:
+    def add_explicit(self, facts: Settled) -> None:
         """Make facts explicit."""
         for relation, count in self._flipped(facts, EXPLICIT):
-            relation.given += count
+            relation.explicit_count += count
 
-    def withdraw(self, facts: Settled) -> None:
+    def remove_explicit(self, facts: Settled) -> None:
         """Make facts no longer explicit."""
         for relation, count in self._flipped(facts, EXPLICIT, present=False):
-            relation.given -= count
+            relation.explicit_count -= count
 
     def _flipped(
         self, facts: Settled, bit: int, *, present: bool = True, zeros: int = 0

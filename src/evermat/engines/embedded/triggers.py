@@ -101,11 +101,11 @@ GROWTH = 2
 def is_worth_it(strata: PlannedStrata, relations: Iterable[Relation]) -> bool:
     """Return whether to make plans in advance, for facts that are all new."""
     rules = sum(stratum.rule_count for stratum in strata.strata)
-    given = facts = 0
+    explicit = facts = 0
     for relation in relations:
-        given += relation.given
+        explicit += relation.explicit_count
         facts += relation.alive
-    return given >= FACTS_PER_RULE * rules and facts <= MOST_DERIVED * given
+    return explicit >= FACTS_PER_RULE * rules and facts <= MOST_DERIVED * explicit
 
 
 class Triggers:

@@ -319,7 +319,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         # All tables are read before anything changes, as any of them may be invalid.
         interned = [self.intern(relation, table) for relation, table in facts]
         for settled in interned:
-            self.give(settled)
+            self.insert(settled)
 
     def extend(self, facts: SettledFacts) -> None:
         """Add facts directly to the materialised ones: for fresh engines."""
@@ -349,7 +349,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
         for relation, arity in self.relations().items():
             target.declare(relation, arity)
         facts = (self.store.explicit - without) | also
-        cast("ReferenceEngine", target).give(Settled(contents_of(facts)))
+        cast("ReferenceEngine", target).insert(Settled(contents_of(facts)))
 
     def adopt(self, other: Engine) -> tuple[Snapshot, Snapshot]:
         """Take over the facts of a fresh engine; return those removed and added."""
@@ -380,7 +380,7 @@ class ReferenceEngine(AggregatesByGroup, EqualityOperators, Engine):
             for relation in self.store.arities
         }
 
-    def give(self, facts: SettledFacts) -> None:
+    def insert(self, facts: SettledFacts) -> None:
         """Make facts explicit and materialised, counting those not explicit before."""
         new = self.settle(facts - self.store.explicit)
         self.extend(new)

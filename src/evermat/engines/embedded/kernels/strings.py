@@ -35,7 +35,7 @@ _BLOCK = 64
 """So many texts are looked up together."""
 
 _AHEAD = 16
-"""How many strings ahead memory is prefetched."""
+"""A text is fetched when so many others are still to be copied before it."""
 
 EMPTY = 0xFFFF_FFFF_FFFF_FFFF
 """A slot that nobody has; its lower half is the id of no constant."""
@@ -86,7 +86,7 @@ def _are_same(one: int, other: int, length: int) -> int:
 
 @inner_kernel("void(int64, int64, int64)")
 def _copy(source: int, target: int, length: int) -> None:
-    """Copy a string from one address to another."""
+    """Copy a text from one address to another."""
     if length < _WORD:
         for i in range(length):
             write_byte(target + i, read_byte(source + i))
@@ -224,7 +224,7 @@ def rebuild_slots(
     "Array(int64, 1, 'C', readonly=True), int64[::1])"
 )
 def measure_texts(ids: Ids, ends: Places, places: Places) -> int:
-    """Work out where strings begin when they are concatenated; return their length."""
+    """Where the texts of ids would be, one after the other; returns their length."""
     length = int64(0)
     for i in range(ids.size):
         places[i] = length
@@ -241,7 +241,7 @@ def measure_texts(ids: Ids, ends: Places, places: Places) -> int:
 def copy_texts(
     ids: Ids, texts: Flags, ends: Places, places: Places, copies: Flags
 ) -> int:
-    """Copy strings to their places; return how many there are."""
+    """Copy the texts of ids to their places; returns how many there are."""
     source, target = int64(texts.ctypes.data), int64(copies.ctypes.data)
     for i in range(ids.size):
         if i + _AHEAD < ids.size:
