@@ -63,6 +63,13 @@ def test_rules_on_finds_are_as_deep_as_those_of_the_paper() -> None:
     assert base.count("kind10") > 0
 
 
+def test_rules_that_change_are_a_thousand() -> None:
+    problem = next(row for row in ROWS if row.name == "1,000 rules").make(0.02)
+    counted = rule_counts(problem)
+    assert counted["nonrecursive"] + counted["recursive"] == 1_000
+    assert counted["recursive"] > 100
+
+
 def test_equal_names_and_related_places_do_what_they_say() -> None:
     problem = with_equal_names(triples_with_rules(Shape(20, 0, 1), 400), 3, 4)
     base = KnowledgeBase(problem.rules)

@@ -7,7 +7,7 @@ one, a note says so, with the work that was done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -101,8 +101,15 @@ def _open_cyc(scale: float) -> Problem:
     )
 
 
+_RULES = 1_000
+
+
 def _thousand_rules(scale: float) -> Problem:
-    return _triples(Shape(800, 200, 4), scale)
+    # Random rules may be the same, so more are made than are taken.
+    problem = _triples(Shape(1_250, 250, 4), scale)
+    prefix, *rules = problem.rules.splitlines()
+    some = [rules[at * len(rules) // _RULES] for at in range(_RULES)]
+    return replace(problem, rules="\n".join([prefix, *some]))
 
 
 DELETIONS = ("000-1", "000-2")

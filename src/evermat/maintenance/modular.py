@@ -190,6 +190,8 @@ def _take_turns(  # noqa: PLR0913  the differences with and without counters
     own = [engine.settle(new - facts) for new in follow(stratum, None)]
     if unfit is not None and _cost_less_by_rules(engine, stratum, own):
         unfit.update(module.closure for module in _fed_closures(stratum))
+        # What was closed to find out need not be derived step by step.
+        growth.extend(_union(engine, own))
         _by_rules(engine, stratum, growth, apply)
         return growth.finish()
     others = engine.settle(apply(stratum.recursive.full, again, None) - facts)
