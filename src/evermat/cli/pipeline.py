@@ -116,6 +116,15 @@ def run_pipeline(
         _show(pipeline.stream(), output)
 
 
+def _show_contradictions(found: Mapping[str, Any], output: Output) -> None:
+    if found.get("count"):
+        output.heading("Contradictions")
+        output.table(["contradiction"], [[each] for each in found["shown"]])
+        more = found["count"] - len(found["shown"])
+        if more:
+            output.say(f"and {more:,} more")
+
+
 def _show(finished: Finished, output: Output) -> None:
     report = finished.report
     output.document.update(report.document())
@@ -136,6 +145,7 @@ def _show(finished: Finished, output: Output) -> None:
             for name, size in report.changes.items()
         ],
     )
+    _show_contradictions(report.contradictions, output)
     if report.expectations:
         output.heading("Expectations")
         output.table(
