@@ -176,7 +176,7 @@ class _Fixpoint:
         return True
 
     def derived(self, name: str, tag: int) -> pa.RecordBatch:
-        """The facts of a relation that rules derive."""
+        """Return the facts of a relation that rules derive."""
         relation = self._engine.store.relations[name]
         rows = np.arange(relation.count, dtype=np.int32)
         counts = relation.counted(RECURSIVE, rows)

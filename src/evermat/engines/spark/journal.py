@@ -1,8 +1,8 @@
-"""What is stored about facts as numbers: how they change, and taking them up again.
+"""The stored numbers of facts: their changes in a transaction, and loading them.
 
-A change is made of parts: sets of facts that come or leave, and counts that were added
-or taken away. They are summed on the driver where all of them are there, and by one
-plan otherwise.
+A change consists of parts: sets of facts that are added or removed, and counts that
+were added or subtracted. They are summed on the driver if all of them are there, and by
+one plan otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 HOLDS, GIVEN, C_NR, C_R = range(4)
 
 NUMBERS = ("holds", "given", "n_nr", "n_r")
-"""The names of the numbers in here, where columns of facts begin with a `c`."""
+"""The names of the numbers in this module, where columns of facts begin with a `c`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +48,9 @@ class Part:
 
     Attributes:
         which: which of the numbers.
-        sign: what the numbers of the facts, or one, is multiplied with.
-        table: the facts, if they are on the driver, perhaps with a column `n`.
-        query: for others, a query for the facts and for `n`, by the width.
+        sign: the factor for the numbers of the facts, or for one.
+        table: the facts, if they are on the driver, optionally with a column `n`.
+        query: for others, returns a query for the facts and for `n`, by the width.
         keeps: blocks whose views the query names.
     """
 
@@ -64,7 +64,7 @@ class Part:
 
 
 def rows_part(which: int, sign: int, rows: Rows) -> Part:
-    """Facts that come or leave."""
+    """Return the part of facts that are added or removed."""
     if rows.table is not None:
         return Part(which, sign, rows.width, rows.bound, rows.table)
 
@@ -75,9 +75,9 @@ def rows_part(which: int, sign: int, rows: Rows) -> Part:
 
 
 def number_parts(which: int, new: Numbers, old: Numbers) -> Iterator[Part]:
-    """Counts that are there and were not, and the other way round.
+    """Yield the counts that are only in the new or only in the old numbers.
 
-    What both have is skipped; levels are the same if they are the same objects.
+    Common ones are skipped; levels are compared by identity.
     """
     for numbers, other, sign in ((new, old, 1), (old, new, -1)):
         for level in numbers.levels:
@@ -94,7 +94,7 @@ def number_parts(which: int, new: Numbers, old: Numbers) -> Iterator[Part]:
 
 
 class Difference:
-    """By how much the stored numbers of facts change."""
+    """The changes of the stored numbers of facts."""
 
     def __init__(
         self, cluster: Cluster, arities: Mapping[str, int], parts: list[Part]
@@ -108,7 +108,7 @@ class Difference:
 
     @property
     def table(self) -> pa.Table | None:
-        """`relation`, `c0` and so on, and the numbers, if all is on the driver."""
+        """Return `relation`, `c0`, … and the numbers, if all is on the driver."""
         if self._table is None:
             return None
         names = pa.array(self.cluster.names, pa.string())
@@ -118,7 +118,7 @@ class Difference:
         ).set_column(0, "relation", relations)
 
     def frame(self) -> DataFrame:
-        """The same as a frame of Spark, wherever it is."""
+        """Return the same as a frame of Spark."""
         cluster = self.cluster
         if self._table is not None:
             sql = f"SELECT * FROM {self._view(self._table)}"  # noqa: S608
@@ -138,9 +138,9 @@ class Difference:
         )
 
     def _view(self, table: pa.Table) -> str:
-        """A name for a table, as long as this object is there.
+        """Register a table for the lifetime of this object.
 
-        Frames keep what their views stand for, also when these have no name any more.
+        Frames keep the contents of their views, even after the views are dropped.
         """
         view = self.cluster.register_table(table)
         weakref.finalize(self, self.cluster.waste.append, (view, None))
@@ -176,7 +176,7 @@ class Difference:
         return self._table
 
     def relations(self) -> Mapping[str, int]:
-        """The number of rows of each relation that has any."""
+        """Return the number of rows of each relation that has any."""
         table = self._collected()
         if not table.num_rows:
             return {}
@@ -185,7 +185,7 @@ class Difference:
         return {names[c["values"].as_py()]: c["counts"].as_py() for c in counts}
 
     def read(self, relation: str) -> pa.Table:
-        """The facts as columns of terms, then a column for each of the numbers."""
+        """Return the facts as columns of terms, and a column for each number."""
         rows = chosen(self._collected(), frozenset({self.cluster.tags[relation]}))
         table = decoded(self.cluster, rows, self._arities[relation])
         for old, new in zip(NUMBERS, STORED_NUMBERS, strict=True):
@@ -202,14 +202,14 @@ def _scan(view: str, known: int) -> Callable[[int], str]:
 
 
 def _counted(table: pa.Table) -> pa.Table:
-    """Facts with a number each."""
+    """Return facts with a count each."""
     if "n" in table.column_names:
         return table
     return table.append_column("n", pa.array([1] * table.num_rows, pa.int64()))
 
 
 def _spread(part: Part) -> pa.Table:
-    """The facts of a part on the driver, with all four numbers."""
+    """Return the facts of a part on the driver, with all four numbers."""
     table = _counted(part.table)
     numbers = pc.multiply(table["n"], part.sign)
     nothing = pc.multiply(table["n"], 0)
@@ -240,7 +240,7 @@ def _summed(tables: list[pa.Table]) -> pa.Table:
 
 
 def take_up_table(engine: SparkEngine, table: pa.Table) -> None:
-    """Take up facts on the driver: `tag`, `c0` and so on, and the numbers."""
+    """Load facts on the driver: `tag`, `c0`, …, and the numbers."""
     cluster, keys = engine.cluster, key_names(table)
     for name, stored in (("holds", engine.materialised), ("given", engine.explicit)):
         rows = table.filter(pc.greater(table[name], 0)).select(keys)
@@ -254,11 +254,11 @@ def take_up_table(engine: SparkEngine, table: pa.Table) -> None:
 
 
 def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
-    """Take up facts on the cluster, each of them once.
+    """Load facts on the cluster, each of them once.
 
     Args:
-        engine: has no facts, and knows all relations.
-        frame: `relation`, `c0` and so on, and the numbers.
+        engine: an engine without facts that knows all relations.
+        frame: `relation`, `c0`, …, and the numbers.
     """
     cluster = engine.cluster
     frame = frame.cache()
@@ -268,7 +268,7 @@ def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
     )
     width = sum(name[0] == "c" and name[1:].isdigit() for name in frame.columns)
     keys = key_columns(width)
-    # How a block is partitioned is how later rounds find it partitioned.
+    # The partitioning of a block is used by later rounds.
     source = (
         f"SELECT /*+ BROADCAST(r) */ CAST(r.tag AS BIGINT) AS tag, "  # noqa: S608
         f"{', '.join(keys[1:])}, holds, given, c_nr AS n_nr, c_r AS n_r "

@@ -1,10 +1,10 @@
-"""What is kept on the driver: settings of the session, or of the environment.
+"""Limits of the data on the driver: settings of the session, or of the environment.
 
-All are numbers of facts, or of constants. A session says `spark.evermat.driver_facts`,
-`spark.evermat.small`, `spark.evermat.constants` and `spark.evermat.hashed`; where it
-does not, EVERMAT_SPARK_DRIVER_FACTS, EVERMAT_SPARK_SMALL, EVERMAT_SPARK_CONSTANTS and
-EVERMAT_SPARK_HASHED are taken, and then what is written here, or follows from the
-memory of executors.
+All are numbers of facts, or of constants. A session has `spark.evermat.driver_facts`,
+`spark.evermat.small`, `spark.evermat.constants` and `spark.evermat.hashed`; if they are
+not set, EVERMAT_SPARK_DRIVER_FACTS, EVERMAT_SPARK_SMALL, EVERMAT_SPARK_CONSTANTS and
+EVERMAT_SPARK_HASHED are used, and then the defaults below, or those that follow from
+the memory of executors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BYTES_PER_FACT = 400
 """Memory of a fact on the driver, with counters, indexes and texts."""
 SHARE = 0.6
-"""How much of the free memory facts may take."""
+"""Share of the free memory that facts may take."""
 SMALL = 200_000
 """Facts up to which a set stays on the driver, once the others are distributed."""
 CONSTANTS = 1_000_000
@@ -50,19 +50,20 @@ class SparkLimitError(EvermatError, ValueError):
 
 
 class OutgrownError(Exception):
-    """There is no room for an update. A signal between our own parts."""
+    """An update does not fit; a signal between parts of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers of facts and of constants.
+    """Limits of facts and of constants.
 
     Attributes:
-        driver_facts: up to so many, all facts are on the driver; 0 to distribute them
-            from the first one on.
-        small: up to so many, a set of distributed facts is on the driver.
-        constants: up to so many, the dictionary of distributed facts is on the driver.
-        hashed: up to so many rows of a side, a join makes a table by hash of them.
+        driver_facts: facts up to which all of them are on the driver; 0 to distribute
+            them from the first one on.
+        small: facts up to which a distributed set is on the driver.
+        constants: constants up to which the dictionary of distributed facts is on the
+            driver.
+        hashed: rows of a side up to which a join builds a hash table of them.
     """
 
     driver_facts: int
@@ -74,7 +75,7 @@ class Limits:
 def limits_of(
     session: SparkSession, *, driver_facts: int | None = None, small: int | None = None
 ) -> Limits:
-    """The limits of a session, unless they are given."""
+    """Return the limits of a session, unless they are passed as arguments."""
     heap = session.sparkContext.getConf().get("spark.driver.memory", "1g")
 
     def limit(name: str, usual: Callable[[], int], given: int | None = None) -> int:
@@ -122,7 +123,7 @@ def facts_in_memory(heap: str = "0") -> int:
 
 
 def free_memory() -> int:
-    """Bytes that this process can have more: of the machine, and of its container."""
+    """Return the memory that this process can still get from machine and container."""
     free = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     status = _text("/proc/meminfo")
     if found := re.search(r"^MemAvailable:\s+(\d+) kB", status, re.MULTILINE):

@@ -1,11 +1,11 @@
-"""What is stored about a few facts, asked for in one job.
+"""Batched look-ups of the stored data of few facts.
 
-An update asks of the facts it has just derived whether they hold, whether they were
-given, and how often they were counted. All of it is on the cluster, and much of it in
-the same rows: facts that were given are the first level of what holds and of what is
-counted, and facts that a round derived were written together with their counts. So the
-first question about a fact fetches all that was written about it. Rows on the cluster
-never change, and what was answered once is answered by the driver from then on.
+An update needs to know of the facts it has just derived whether they are materialised,
+whether they are explicit, and their counts. All of this is on the cluster, and much of
+it in the same rows: explicit facts are the first level of the materialised facts and of
+the counters, and facts that a round derived were written together with their counts. So
+the first look-up of a fact fetches everything that was written about it. Rows on the
+cluster never change, so the driver answers later look-ups from its cache.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Block, Cluster, Origin
 
 MOST_KEPT = 1_000_000
-"""Facts that were asked about, beyond which they are forgotten."""
+"""Facts in the cache, beyond which it is emptied."""
 
 
 class Source(Protocol):
-    """Something that is stored on the cluster for facts."""
+    """Data about facts that are stored on the cluster."""
 
     def stored_blocks(self) -> list[Block]:
-        """What it is made of."""
+        """Return the blocks of the data."""
 
 
 @dataclass(eq=False, slots=True)
 class _Known:
-    """What was asked about rows that were written together, and the answers."""
+    """The facts that were looked up in rows written together, and the results."""
 
     asked: pa.Table
     found: pa.Table
 
 
 class Lookups:
-    """Remembers what was fetched about facts."""
+    """Caches what was fetched about facts."""
 
     def __init__(self, cluster: Cluster, sources: tuple[Source, ...]) -> None:
         self._cluster = cluster
@@ -68,7 +68,7 @@ class Lookups:
         self._nothing = _empty(key_columns(1))
 
     def find(self, blocks: list[Block], facts: pa.Table) -> list[pa.Table]:
-        """For each block on the cluster, those of the facts it has, and numbers."""
+        """Return, for each block on the cluster, the facts it has, with counts."""
         keys = facts.select(key_names(facts))
         if keys.num_rows:
             self._learn(blocks, keys)
@@ -88,7 +88,7 @@ class Lookups:
         return found.drop_columns(["old"])
 
     def _learn(self, blocks: list[Block], facts: pa.Table) -> None:
-        """Make sure that all is known about some facts."""
+        """Fetch everything about some facts that is not known yet."""
         every = [*blocks, *(b for each in self._sources for b in each.stored_blocks())]
         tags = frozenset(pc.unique(facts["tag"]).to_pylist())
         unknown: dict[Origin, pa.Table] = {}
@@ -98,7 +98,7 @@ class Lookups:
             if known is None or known.asked.num_rows > MOST_KEPT:
                 found = _empty([*key_columns(origin.width), "n", "old"])
                 known = self._known[origin] = _Known(self._nothing, found)
-            # Most rows were asked about the same facts, and have them from one table.
+            # Most places were asked for the same facts, and share one table.
             asked = id(known.asked)
             if asked not in compared:
                 compared[asked] = without(facts, known.asked)
@@ -128,12 +128,12 @@ class Lookups:
     def _collected(
         self, origins: list[Origin], facts: pa.Table, tags: frozenset[int]
     ) -> pa.Table:
-        """What was written about facts, with the place of where it was found."""
+        """Return the rows about facts, with the number of their place."""
         width = max(each.width for each in origins)
         width = max(width, len(facts.column_names) - 1)
         facts = appended([facts, _empty(key_columns(width))])
         scans = (_scan(number, each, width) for number, each in enumerate(origins))
-        # Triples are sorted by property and object: scans skip what is far from them.
+        # Triples are sorted by property and object, so scans skip distant rows.
         sorted_by = ((name, facts[name].to_numpy()) for name in key_names(facts)[2:])
         conditions = [f"tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"]
         conditions += listed_values(sorted_by)
@@ -147,7 +147,7 @@ class Lookups:
 
 
 def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
-    """Where rows of some relations may be, each place once."""
+    """Return the places where rows of some relations may be, each once."""
     found: dict[Origin, None] = {}
     for block in blocks:
         if not tags.isdisjoint(block.sizes) and block.kept_in is not None:
@@ -156,12 +156,12 @@ def _origins(blocks: Iterable[Block], tags: frozenset[int]) -> list[Origin]:
 
 
 def _scan(number: int, origin: Origin, width: int) -> str:
-    """The rows of a place, with its number."""
+    """Return the rows of a place, with its number."""
     names = padded_keys(origin.width, width)
     names.append("n" if "n" in origin.columns else "1L AS n")
     names.append("old" if "old" in origin.columns else "false AS old")
-    # A text is no part of the code that Spark compiles for a scan, as a number is:
-    # most scans then have the same code, which is compiled once.
+    # A string is not part of the code that Spark compiles for a scan, while a number
+    # is: with a string, most scans share the code, which is compiled once.
     return f"SELECT '{number}' AS source, {', '.join(names)} FROM {origin.view}"  # noqa: S608
 
 

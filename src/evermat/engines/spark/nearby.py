@@ -1,9 +1,9 @@
-"""What lies near a small change: rows of large blocks, brought to the driver by keys.
+"""Rows near a small change: rows of large blocks, fetched to the driver by keys.
 
-A rule that is applied to few facts reads few others: those that have the constants of
-the rule and the values that are bound so far. They are looked up instead of joined, all
-rules of a call together, one job for each step from pattern to pattern. What was looked
-up in a block is kept as long as the block is there, for blocks never change.
+A rule that is applied to few facts reads few others: those with the constants of the
+rule and the values that are bound so far. They are looked up instead of joined, for all
+rules of a call together, one job for each step from pattern to pattern. Fetched rows of
+a block are cached as long as the block lives, because blocks never change.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
     from evermat.engines.spark.row_keys import Ids, Keys
 
 MOST_CHANGES = 20_000
-"""Facts of a change up to which what lies near it is looked up."""
+"""Facts of a change up to which rows near it are looked up."""
 MOST_ROWS = 200_000
-"""Rows that are looked up for a call at most: the cluster does better with more."""
+"""Limit of the rows looked up in one call: with more, the cluster is faster."""
 MOST_KEPT = 1_000_000
-"""Rows kept of a block, beyond which they are looked up again."""
+"""Cached rows of a block, beyond which they are dropped."""
 
 
 class NotNearError(Exception):
-    """There is too much to look up. A signal between our own parts."""
+    """Too many rows to look up; a signal between parts of the engine."""
 
 
 @dataclass(eq=False)
 class _Found:
-    """What was looked up in a block."""
+    """The rows that were looked up in a block."""
 
     rows: pa.Table
     asked: dict[Shape, Keys] = field(default_factory=dict)
@@ -81,13 +81,13 @@ class _Want:
     columns: Mapping[int, Ids]
 
     def condition(self) -> str:
-        """What scans can do without keys: all rows are in here, and others."""
+        """Return a condition for scans without keys, which may match more rows."""
         values = listed_values((f"c{at}", each) for at, each in self.columns.items())
         return f"({' AND '.join([f'tag = {self.shape.tag}L', *values])})"
 
 
 def _scan(block: Block, number: int, wants: list[_Want], width: int) -> str:
-    """The rows of a block that may be wanted, with the number of the block."""
+    """Return the rows of a block that may be needed, with the number of the block."""
     names = ", ".join(padded_keys(block.width, width))
     conditions = (want.condition() for want in wants if want.block is block)
     return (
@@ -97,7 +97,7 @@ def _scan(block: Block, number: int, wants: list[_Want], width: int) -> str:
 
 
 def _keys_of(shapes: Iterable[Shape]) -> str:
-    """All keys of a row, in SQL."""
+    """Return all keys of a row, in SQL."""
     by_tag: dict[int, list[str]] = {}
     for shape in shapes:
         by_tag.setdefault(shape.tag, []).append(shape.sql())
@@ -108,19 +108,19 @@ def _keys_of(shapes: Iterable[Shape]) -> str:
 
 
 class Nearby:
-    """Looks rows up, and keeps what it found."""
+    """Looks rows up, and caches them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._found: WeakKeyDictionary[Block, _Found] = WeakKeyDictionary()
 
     def rows(self, block: Block) -> pa.Table:
-        """What was looked up in a block so far."""
+        """Return the rows that were looked up in a block so far."""
         found = self._found.get(block)
         return _nothing(block.width) if found is None else found.rows
 
     def begin(self) -> None:
-        """Forget blocks of which too much was kept."""
+        """Drop blocks with too many cached rows."""
         for block, found in list(self._found.items()):
             if found.rows.num_rows > MOST_KEPT:
                 del self._found[block]
@@ -131,7 +131,7 @@ class Nearby:
         """Look up rows of blocks by the values of some columns.
 
         Args:
-            asked: blocks, shapes, the values for each position, and how many.
+            asked: blocks, shapes, the values for each position, and their number.
 
         Raises:
             NotNearError: there are too many.
@@ -141,14 +141,14 @@ class Nearby:
             if wants:
                 self._fetch(wants)
         except BaseException:
-            # What was asked for is not known to have been found.
+            # The requested rows may not have been fetched.
             self._found.clear()
             raise
 
     def _want(
         self, block: Block, shape: Shape, columns: Mapping[int, Ids], size: int
     ) -> _Want | None:
-        """What is not known so far; None if that is nothing, or on the driver."""
+        """Return the rows to look up; None if all are known, or on the driver."""
         found = self._found.get(block)
         if found is None:
             found = self._found[block] = _Found(_nothing(block.width))
@@ -174,7 +174,7 @@ class Nearby:
             _scan(block, number, wants, width) for number, block in enumerate(blocks)
         )
         shapes = dict.fromkeys(want.shape for want in wants)
-        # All in one: a row is sent as often as it has keys, which are few.
+        # In one query: a row is sent once for each of its keys, which are few.
         keyed = f"SELECT *, explode({_keys_of(shapes)}) AS key FROM ({scans})"  # noqa: S608
         names = ["source", *key_columns(width)]
         fetched = fetch(cluster, keyed, names, keys, MOST_ROWS + 1)
@@ -191,7 +191,7 @@ class Nearby:
 
 
 def _chosen(table: pa.Table, shape: Shape, keys: Keys) -> pa.Table:
-    """Rows on the driver that have one of some keys."""
+    """Return rows on the driver that have one of some keys."""
     table = chosen(table, frozenset({shape.tag}))
     table = table.select(key_names(table))
     columns = {at: table[f"c{at}"].to_numpy() for at in shape.positions}
@@ -208,7 +208,7 @@ def _nothing(width: int) -> pa.Table:
 
 
 def _blocks(facts: Facts) -> Iterator[Block]:
-    """All blocks that a view is made of."""
+    """Yield all blocks of a view."""
     match facts:
         case Settled():
             yield facts.block
@@ -235,7 +235,7 @@ class NearReader:
         self._sources: dict[tuple[object, ...], Source] = {}
 
     def source(self, pattern: Pattern) -> Source:
-        """The rows near the change that a pattern may match, or must not match."""
+        """Return the rows near the change that may match a pattern."""
         local = pattern.local and self._views.local is not None
         key = (pattern.role, local, pattern.relation)
         if key not in self._sources:
@@ -243,7 +243,7 @@ class NearReader:
         return self._sources[key]
 
     def refresh(self) -> None:
-        """More has been looked up."""
+        """Forget sources after more rows were looked up."""
         self._sources.clear()
 
     def _find(self, pattern: Pattern) -> Source:
@@ -294,7 +294,7 @@ class NearReader:
 
 
 class Walk:
-    """The way of one query from the change to all that it reads."""
+    """The path of one query from the change to everything that it reads."""
 
     def __init__(
         self, query: Query, change: pa.Table, cluster: Cluster, sizes: Reader
@@ -317,7 +317,7 @@ class Walk:
     def ask(
         self, views: Views
     ) -> Iterator[tuple[Block, Shape, Mapping[int, Ids], int]]:
-        """What has to be looked up before the next step."""
+        """Yield what has to be looked up before the next step."""
         self._next = None
         if not self._bindings.num_rows or not self._waiting:
             return
@@ -348,7 +348,7 @@ class Walk:
         return f"v{column.index}" in self._bindings.column_names
 
     def _cost(self, pattern: Pattern) -> float:
-        """About how many rows have to be looked up for a pattern."""
+        """Estimate how many rows have to be looked up for a pattern."""
         columns = {each for each in pattern.operands if isinstance(each, Column)}
         bound = [f"v{each.index}" for each in columns if self._is_bound(each)]
         if len(bound) == len(columns):
@@ -358,7 +358,7 @@ class Walk:
         return self._sizes.most(pattern, {}) * _share(self._bindings.select(bound))
 
     def step(self, reader: NearReader) -> None:
-        """Take the next pattern, with what was looked up."""
+        """Join the next pattern with the rows that were looked up."""
         pattern = self._next
         if pattern is None:
             return
@@ -394,14 +394,14 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing more has to be looked up."""
+        """Return whether nothing more has to be looked up."""
         return not self._waiting or not self._bindings.num_rows
 
 
 def _share(values: pa.Table) -> float:
-    """How much of all values that there may be some values are, about.
+    """Estimate the share of all distinct values that is in a sample.
 
-    Where few come twice, most were not met so far (an estimate by A. Chao).
+    If few values occur twice, most were not seen yet (an estimator by A. Chao).
     """
     counted = values.group_by(values.column_names, use_threads=False).aggregate(
         [([], "count_all")]
@@ -413,7 +413,7 @@ def _share(values: pa.Table) -> float:
 
 
 def _matching(pattern: Pattern, table: pa.Table, cluster: Cluster) -> pa.Table:
-    """The values of columns in rows that match a pattern, each once."""
+    """Return the distinct values of columns in rows that match a pattern."""
     table = widened(table, len(pattern.operands))
     mine = pc.equal(table["tag"], cluster.tag(pattern.relation))
     columns: dict[str, pa.ChunkedArray] = {}
@@ -425,14 +425,14 @@ def _matching(pattern: Pattern, table: pa.Table, cluster: Cluster) -> pa.Table:
             mine = pc.and_(mine, pc.equal(values, columns[f"v{operand.index}"]))
         else:
             columns[f"v{operand.index}"] = values
-    # A table without columns would not know how many rows it has.
+    # A table without columns would not know its number of rows.
     columns["unit"] = pa.array(np.zeros(table.num_rows, np.int8))
     found = pa.table(columns).filter(mine)
     return found.group_by(found.column_names, use_threads=False).aggregate([])
 
 
 def walk(nearby: Nearby, queries: tuple[Query, ...], views: Views) -> NearReader:
-    """Look up all that some queries read, which start from a change on the driver.
+    """Look up everything that some queries read, starting from a change on the driver.
 
     Raises:
         NotNearError: it is too much, or the change is.

@@ -1,9 +1,9 @@
-"""Rules over facts that are all on the driver: the embedded engine runs them.
+"""Rules over facts that are all on the driver, run by the embedded engine.
 
-A job on Spark takes a tenth of a second and more, however few facts there are. Small
-sets are on the driver anyway, and the embedded engine joins them in milliseconds. It
-has ids of its own, so ids are translated on the way in and on the way out; facts of a
-block are handed over once, as long as the block lives.
+A Spark job takes a tenth of a second or more, however few facts there are. Small sets
+are on the driver anyway, and the embedded engine joins them in milliseconds. It has ids
+of its own, so ids are translated in both directions; facts of a block are transferred
+once, as long as the block lives.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     Codes = npt.NDArray[np.uint32]
 
 MOST_ROWS = 2_000_000
-"""Facts that were handed over, beyond which everything is handed over anew."""
+"""Transferred facts, beyond which the engine is emptied."""
 MOST_MATCHES = 10_000_000
-"""Matches of one call, beyond which the cluster does better."""
+"""Matches of one call, beyond which the cluster is faster."""
 _SETS = {
     Role.ALL: (Role.ALL,),
     Role.UNCHANGED: (Role.ALL, Role.CHANGED),
@@ -56,17 +56,17 @@ _SETS = {
     Role.ABSENT_BEFORE: (Role.ABSENT, Role.CHANGED_ABSENT),
     Role.CHANGED_ABSENT: (Role.CHANGED_ABSENT,),
 }
-"""The sets of which the view of each role is made, by the role that reads just them."""
+"""The sets of each role's view, by the role that reads just them."""
 _NOTHING = np.iinfo(np.int64).min
 """The id of no constant."""
 
 
-class _TooManyMatches(Exception):  # noqa: N818  a signal between our own parts
+class _TooManyMatches(Exception):  # noqa: N818  an internal signal
     pass
 
 
 class _Tally:
-    """Counts the matches of each rule, and passes them on."""
+    """Counts the matches of each rule, and forwards them."""
 
     def __init__(self, monitor: Monitor | None) -> None:
         self._monitor = monitor
@@ -74,7 +74,7 @@ class _Tally:
         self.matches: dict[str, int] = {}
 
     def working(self, label: str, matches: int) -> None:
-        """Take note of matches."""
+        """Record matches."""
         self.matches[label] = self.matches.get(label, 0) + matches
         self._total += matches
         if self._monitor is not None:
@@ -83,7 +83,7 @@ class _Tally:
             raise _TooManyMatches
 
     def writing(self, label: str, facts: int) -> None:
-        """Pass it on."""
+        """Forward the call."""
         if self._monitor is not None:
             self._monitor.writing(label, facts)
 
@@ -95,7 +95,7 @@ class DriverEvaluation:
         self._cluster = cluster
         self._nearby = Nearby(cluster)
         self._not_near: WeakKeyDictionary[QuerySet, int] = WeakKeyDictionary()
-        """How large changes were when too much had to be looked up."""
+        """The sizes of changes for which too many rows had to be looked up."""
         self._start()
 
     def _start(self) -> None:
@@ -108,9 +108,9 @@ class DriverEvaluation:
     def run(
         self, queries: QuerySet, views: Views, monitor: Monitor | None
     ) -> tuple[Block, dict[str, int]] | None:
-        """The facts with their numbers of matches, and the matches of each rule.
+        """Return the facts with their counts, and the matches of each rule.
 
-        None if the driver has not all that is read, or if there are too many matches.
+        None if some data are not on the driver, or if there are too many matches.
         """
         affected = tuple(queries.affected(views))
         here = self._views(affected, views, Reader(self._cluster, views))
@@ -129,7 +129,7 @@ class DriverEvaluation:
         return self._block(counts), tally.matches
 
     def answer(self, query: Query, views: Views) -> pa.Table | None:
-        """The distinct rows a single query yields; None if it is not for the driver."""
+        """Return the distinct rows of a query; None if it is not for the driver."""
         here = self._views((query,), views, Reader(self._cluster, views))
         return None if here is None else self._engine.answer(query, here)
 
@@ -138,7 +138,7 @@ class DriverEvaluation:
     def _near_views(
         self, queries: QuerySet, affected: tuple[Query, ...], views: Views
     ) -> Views | None:
-        """What the queries read near a small change; None if it is too much."""
+        """Return the data that queries read near a change, if they are few."""
         changes = (views.delta_positive, views.delta_negative)
         size = sum(change.size() for change in changes if change is not None)
         if size > min(MOST_CHANGES, self._not_near.get(queries, MOST_CHANGES + 1) - 1):
@@ -151,13 +151,13 @@ class DriverEvaluation:
             return None
 
     def forget(self, queries: QuerySet) -> None:
-        """Keep nothing of queries that will not be run again."""
+        """Discard cached data of queries that will not be run again."""
         self._not_near.pop(queries, None)
 
     def _views(
         self, queries: tuple[Query, ...], views: Views, reader: Reader | NearReader
     ) -> Views | None:
-        """What the queries read, as sets of the embedded engine."""
+        """Return the data that queries read, as sets of the embedded engine."""
         read: dict[tuple[Role, bool], dict[str, Block]] = {}
         arities: dict[str, int] = {}
         for pattern in patterns_read(queries, views):
@@ -204,7 +204,7 @@ class DriverEvaluation:
         return sum(each.count for each in self._engine.store.relations.values())
 
     def _rows(self, block: Block, name: str) -> npt.NDArray[np.int32]:
-        """The rows of a relation in a block, handed over once."""
+        """Return the rows of a relation in a block, which are transferred once."""
         handed = self._handed.setdefault(block, {})
         if name not in handed:
             relation = self._engine.store.relations[name]
@@ -239,7 +239,7 @@ class DriverEvaluation:
 
 
 def patterns_read(queries: tuple[Query, ...], views: Views) -> Iterator[Pattern]:
-    """For each relation and each set that it is read from, one pattern."""
+    """Yield one pattern for each relation and each set that it is read from."""
     wanted: dict[tuple[str, int, Role, bool], None] = {}
     for query in queries:
         for pattern in (*query.positive, *query.negative):
@@ -253,19 +253,19 @@ def patterns_read(queries: tuple[Query, ...], views: Views) -> Iterator[Pattern]
 
 
 class Translation:
-    """Ids of this engine to those of the embedded one, and back."""
+    """Translates ids of this engine to those of the embedded one, and back."""
 
     def __init__(self, cluster: Cluster, dictionary: Dictionary) -> None:
         self._cluster = cluster
         self._dictionary = dictionary
         self._ids = np.empty(0, np.int64)
-        """Known ids in order, and beside them what the embedded engine calls them."""
+        """Known ids in order, and in parallel their ids in the embedded engine."""
         self._names = np.empty(0, np.uint32)
         self._back = np.empty(0, np.int64)
-        """Our id for each text of the embedded engine, if it is known."""
+        """This engine's id for each string id of the embedded engine, if known."""
 
     def codes(self, ids: Ids) -> Codes:
-        """What the embedded engine calls ids."""
+        """Translate ids to those of the embedded engine."""
         codes = (ids + INTEGER_ZERO).astype(np.uint32)
         others = np.flatnonzero((ids < SMALLEST) | (ids > LARGEST))
         if others.size:
@@ -286,7 +286,7 @@ class Translation:
         return self._names[places]
 
     def ids(self, codes: Codes) -> Ids:
-        """What we call ids of the embedded engine."""
+        """Translate ids of the embedded engine to those of this engine."""
         ids = codes.astype(np.int64) - INTEGER_ZERO
         texts = np.flatnonzero(codes < FIRST_INTEGER)
         if texts.size:

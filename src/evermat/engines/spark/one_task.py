@@ -1,7 +1,7 @@
-"""Rules over few rows on the cluster: one task reads them all and runs the rules.
+"""Rules over few rows on the cluster: one task reads all rows and runs the rules.
 
-For a few thousand rows, Spark needs far longer to plan the joins of a round than any
-engine needs to carry them out. So the plan is only a union of what is read, and the
+For a few thousand rows, Spark takes far longer to plan the joins of a round than any
+engine takes to execute them. So the plan is only a union of the inputs, and the
 embedded engine joins inside the task. Ids are numbered densely, as in `inside_tasks`.
 """
 
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Cluster
 
 MOST_ROWS = 5_000
-"""Rows that a round reads up to which one task reads them all."""
+"""Input rows of a round up to which one task reads them all."""
 
 Part = tuple[Role, bool]
-"""A set that is read: by whom, and whether for local patterns alone."""
+"""A set that is read: its role, and whether only local patterns read it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What the task is told.
+    """The parameters of the task.
 
     Attributes:
         queries: the rules.
         parts: the sets that rows belong to, in the order of their numbers.
         changes: those that are changes, even if they have no rows.
         names: the relations of rows, by their tag.
-        arities: how many columns each relation has.
-        width: how many columns rows have that are derived.
+        arities: the number of columns of each relation.
+        width: the number of columns of derived rows.
     """
 
     queries: tuple[Query, ...]
@@ -66,9 +66,9 @@ class Round:
 def round_in_one_task(
     cluster: Cluster, queries: list[Query], views: Views
 ) -> DataFrame | None:
-    """What rules derive, how often, and whether positive patterns could read it.
+    """Return derived facts, their counts, and whether positive patterns see them.
 
-    None if they read many rows, or facts without arguments.
+    None if the rules read many rows, or facts without arguments.
     """
     read: dict[Part, dict[str, int]] = {}
     for pattern in patterns_read(tuple(queries), views):
@@ -76,7 +76,7 @@ def round_in_one_task(
         relations[pattern.relation] = len(pattern.operands)
     arities = {query.head.relation: len(query.head.operands) for query in queries}
     width = max(map(width_of, arities.values()))
-    # What is derived is told from what is known.
+    # Derived facts are compared with known ones.
     read[Role.ALL, False] = read.get((Role.ALL, False), {}) | arities
     for relations in read.values():
         arities |= relations
@@ -92,7 +92,7 @@ def round_in_one_task(
     if not 0 < bound <= MOST_ROWS:
         return None
     widest = max(rows.width for rows in sources.values())
-    # A task makes facts of constants that perhaps only the rules have named so far.
+    # A task derives facts with constants that may occur only in rules.
     cluster.dictionary.encode_constants(list(dict.fromkeys(constants_of(queries))))
     work = Round(
         queries=tuple(queries),
@@ -128,14 +128,14 @@ def _view(views: Views, role: Role) -> Facts | None:
 def run_round(
     work: Round, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that rules read to facts that they derive; called by Spark in a worker."""
+    """Convert rows to the facts derived from them; called by Spark in a worker."""
     received = list(batches)
     if received:
         yield from derive(work, pa.Table.from_batches(received))
 
 
 def derive(work: Round, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The facts that rules derive: `tag`, `c0`, …, how often, and if it was known."""
+    """Yield derived facts: `tag`, `c0`, …, counts, and whether they are known."""
     tables = _tables(work, rows)
     numbering = Numbering(work.queries, tables.values())
     engine = EmbeddedEngine()
@@ -173,7 +173,7 @@ def derive(work: Round, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _tables(work: Round, rows: pa.Table) -> dict[tuple[Part, str], np.ndarray]:
-    """The rows of each relation in each set, by column."""
+    """Return the rows of each relation in each set, by column."""
     columns = {name: rows[name].to_numpy() for name in rows.column_names}
     tables = {}
     for number, part in enumerate(work.parts):

@@ -1,10 +1,10 @@
-"""Rules inside tasks, each over a piece of the one large set that it reads.
+"""Rules inside tasks, each on a piece of the one large set that it reads.
 
 As plans of Spark, the queries of a round are a scan of each level for each pattern and
 a join for each pair of them, and Spark plans, generates, compiles and warms up code for
-every one. Most queries join one large set with small ones, if with any. Those share one
-scan: the small sets are sent to all tasks, the large one stays divided as it is, and
-the embedded engine joins each piece of it. What pieces derive is added up by Spark.
+each of these. Most queries join at most one large set with small ones. Those share one
+scan: the small sets are sent to all tasks, the large one stays partitioned as it is,
+and the embedded engine joins each piece of it. Spark sums the counts of derived facts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evermat.engines.spark.rows import Rows
 
 MOST_SENT = BROADCAST
-"""Rows that are sent to all tasks at most, those of all queries together."""
+"""Limit of the rows that are sent to all tasks, for all queries together."""
 AT_ONCE = 500_000
 """Rows that a task joins at a time, however large its piece is."""
 
@@ -49,9 +49,9 @@ class _Rows:
     """Rows of a set that queries read in the same way.
 
     Attributes:
-        name: what they are called in tasks.
-        relation: what they are called otherwise.
-        wanted: which of them are read, as conditions any of which will do.
+        name: their name in tasks.
+        relation: their relation.
+        wanted: the rows that are read, as alternative conditions.
     """
 
     name: str
@@ -62,11 +62,11 @@ class _Rows:
 
     @property
     def is_large(self) -> bool:
-        """Whether there may be more rows than the driver has."""
+        """Whether there may be more rows than the driver keeps."""
         return self.rows.bound > self.rows.cluster.small
 
     def query(self, tag: int, width: int) -> str:
-        """The rows that are read, with a tag."""
+        """Return a query for the rows that are read, with a tag."""
         columns = ", ".join(padded_keys(self.arity, width)[1:])
         any_of = " OR ".join(f"({condition})" for condition in self.wanted)
         return (
@@ -79,14 +79,14 @@ class Pieces:
     """Those queries of a call that tasks run.
 
     Args:
-        cluster: where the facts are.
-        reader: finds what patterns read.
+        cluster: the cluster of the facts.
+        reader: finds the sources of patterns.
         queries: all queries of the call.
 
     Attributes:
         rest: those that tasks do not run.
-        matches: about how many they have: rows of the large set that find a row of
-            each small one.
+        matches: their estimated matches: rows of the large set that match a row of each
+            small one.
     """
 
     def __init__(
@@ -110,18 +110,18 @@ class Pieces:
 
     @property
     def width(self) -> int:
-        """How many columns derived rows have."""
+        """The number of columns of derived rows."""
         arities = (len(query.head.operands) for query in self._queries)
         return max(map(width_of, arities), default=0)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """What the queries read."""
+        """The blocks that the queries read."""
         parts = (*self._divided.values(), *self._sent.values())
         return tuple(block for part in parts for block in part.rows.blocks)
 
     def told(self) -> list[str]:
-        """Which large sets are divided among tasks, in words."""
+        """Describe which large sets are divided among tasks."""
         large = (part for part in self._divided.values() if part.is_large)
         sent = sorted({part.relation for part in self._sent.values()})
         rest = f", with rows of {', '.join(sent)} sent to all of them" if sent else ""
@@ -130,7 +130,7 @@ class Pieces:
     # --------------------------------------------------------------------- queries
 
     def _take(self, query: Query) -> Query | None:
-        """The query as tasks run it; None if it reads two large sets."""
+        """Return the query for tasks; None if it reads two large sets."""
         if not is_plain(query) or not query.positive:
             return None
         listed = listed_ids(query, self._cluster)
@@ -165,7 +165,7 @@ class Pieces:
     def _read(
         self, sets: dict[FactSet, _Rows], pattern: Pattern, condition: str, role: Role
     ) -> Pattern:
-        """The pattern as it reads its rows in a task."""
+        """Return the pattern for the rows as named in a task."""
         key = self._reader.set_of(pattern)
         if key not in sets:
             way = "divided" if sets is self._divided else "sent"
@@ -179,9 +179,9 @@ class Pieces:
     # ----------------------------------------------------------------------- frame
 
     def frame(self) -> DataFrame:
-        """What tasks derive, each fact perhaps several times: `tag`, `c0`, …, `n`."""
+        """Return the facts derived by tasks, with duplicates: `tag`, `c0`, …, `n`."""
         cluster = self._cluster
-        # Tasks make facts of constants that perhaps only the rules have named so far.
+        # Tasks derive facts with constants that may occur only in rules.
         constants = list(dict.fromkeys(constants_of(self._queries)))
         cluster.dictionary.encode_constants(constants)
         divided = list(self._divided.values())
@@ -203,12 +203,12 @@ class Pieces:
         return map_in_tasks(pieces, task, ", ".join(columns))
 
     def clear(self) -> None:
-        """Give back what was sent to tasks, once the frame has been run."""
+        """Release the data sent to tasks, once the frame has been run."""
         if self._shared is not None:
             self._shared.destroy()
 
     def _tables_sent(self) -> dict[str, np.ndarray]:
-        """The rows that every task reads, by relation, by column."""
+        """Return the rows that every task reads, by relation, by column."""
         sent = list(self._sent.values())
         if not sent:
             return {}
@@ -229,7 +229,7 @@ def _union(parts: Sequence[_Rows]) -> str:
 def run_pieces(
     work: Broadcast[Work], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that rules read to facts that they derive; called by Spark in workers."""
+    """Convert rows to the facts derived from them; called by Spark in workers."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -243,7 +243,7 @@ def run_pieces(
 
 
 def derive_piece(work: Work, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The facts that rules derive from some rows, and how often each."""
+    """Yield the facts that rules derive from some rows, with counts."""
     tables = {**work.sides, **by_relation(work.names, work.arities, rows)}
     numbering = Numbering(work.queries, tables.values())
     engine = EmbeddedEngine()

@@ -1,9 +1,9 @@
-"""From queries to SQL.
+"""Translates queries to SQL.
 
-The patterns are joined one after the other, the change first, then what is connected
-and small. A side that is small by its known size is broadcast. Matches that a negative
-pattern has are taken out as soon as its columns are bound, and computations come last.
-All queries of a call go into one plan, whose rows are counted by one aggregation.
+The patterns are joined one after the other, the change first, then connected and small
+ones. A side that is known to be small is broadcast. Matches of negative patterns are
+removed as soon as their columns are bound, and computations come last. All queries of a
+call go into one plan, whose rows are counted by one aggregation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 LISTED = 64
 """Inline rows up to which they are part of the text of a plan."""
 SMALL_CHANGE = 20_000
-"""Rows of a change up to which what it joins with first need not be shuffled."""
+"""Rows of a change up to which its first join needs no shuffle."""
 TERMS_TYPE = f"array<{VALUE_TYPE}>"
 
 _marks = count()
@@ -62,13 +62,13 @@ _NOTHING: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 @dataclass(eq=False)
 class Knowledge:
-    """What is kept of a query between calls.
+    """Data about a query that are kept between calls.
 
     Attributes:
         mark: its name in messages and functions.
-        by_definition: it has met more than small integers.
+        by_definition: whether it has found other values than small integers.
         inline: the name of the view of its inline rows.
-        functions: the names of functions that Spark was given, by computation.
+        functions: the names of functions that were registered, by computation.
     """
 
     mark: str = field(default_factory=lambda: f"q{next(_marks)}")
@@ -77,7 +77,7 @@ class Knowledge:
     functions: dict[int, str] = field(default_factory=dict)
 
     def give_back(self, cluster: Cluster) -> None:
-        """Have Spark forget what it was given for the query."""
+        """Drop the functions and views of the query."""
         if self.inline is not None:
             cluster.waste.append((self.inline, None))
         for name in self.functions.values():
@@ -89,8 +89,8 @@ class QueryPlan:
     """A query as SQL.
 
     Attributes:
-        sql: yields `tag`, the columns of the head, and `terms` where it makes any.
-        steps: what happens, a line each.
+        sql: yields `tag`, the columns of the head, and `terms` if it creates any.
+        steps: descriptions of the steps, one line each.
     """
 
     sql: str
@@ -108,7 +108,7 @@ class _Leaf:
     bound: int
     is_change: bool = False
     is_listed: bool = False
-    """Rows that are part of the text of the plan."""
+    """Whether the rows are part of the text of the plan."""
 
 
 class Planner:
@@ -125,7 +125,7 @@ class Planner:
         self._steps: list[str] = []
         self._bound: set[int] = set()
         self._described: set[int] = set()
-        """Columns whose kind and text are at hand, as `k…` and `t…`."""
+        """Columns whose kind and text are available, as `k…` and `t…`."""
         self._made: list[int] = []
         """Columns whose values may be new constants."""
         self._sql = "SELECT 0L AS unit"
@@ -134,7 +134,7 @@ class Planner:
         self._listed = listed_ids(query, cluster)
 
     def plan(self) -> QueryPlan | None:
-        """The plan, or None if the query certainly has no match."""
+        """Return the plan, or None if the query certainly has no match."""
         leaves = self._leaves()
         if leaves is None:
             return None
@@ -242,7 +242,7 @@ class Planner:
         elif estimate <= SMALL_CHANGE and not few:
             hint, how = "/*+ BROADCAST(l) */", "broadcast what was found"
         elif max(leaf.bound, estimate) <= FEW_ROWS:
-            # Spark would shuffle what a join yields, although there is one partition.
+            # Spark would shuffle the result of a join, although there is one partition.
             hint = f"/*+ {shuffled(self._cluster, leaf.bound)}(r), COALESCE(1) */"
             how = "shuffle"
         else:
@@ -263,7 +263,7 @@ class Planner:
             self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         by = ", ".join(f"?{index}" for index in shared) or "nothing"
         self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
-        # A fact finds a few others, or one for each where there are not so many.
+        # Assume that a fact matches a few others, or one if there are not so many.
         self._estimate = min(estimate * 10, max(estimate, leaf.bound))
 
     def _look_up(self, leaf: _Leaf) -> None:
@@ -297,9 +297,9 @@ class Planner:
         self._steps.append(f"look up {leaf.name} by {by}, {leaf.bound:,} rows")
 
     def _heavy_keys(self, leaf: _Leaf, shared: list[int]) -> HeavyKeys:
-        """Keys with too many rows for one task, on the side of what was found or not.
+        """Return keys with too many rows for one task, on either side.
 
-        What was found is not worked out for that: a scan that has the keys is asked.
+        The result so far is not computed for that: a scan that has the keys is sampled.
         """
         known = (each for each in self._joined if each.columns >= set(shared))
         other = next(known, None)
@@ -315,7 +315,7 @@ class Planner:
     # ------------------------------------------------------------------ negation
 
     def _reject(self, waiting: list[Pattern]) -> list[Pattern]:
-        """Take out what negative patterns match; returns those not bound so far."""
+        """Remove matches of negative patterns; return those not bound yet."""
         rest = []
         for pattern in waiting:
             columns = {o.index for o in pattern.operands if isinstance(o, Column)}
@@ -396,9 +396,10 @@ class Planner:
     def _call(
         self, number: int, step: Compute | Require, expression: Expression
     ) -> str:
-        """The call of a function in Python, with all it needs to know."""
+        """Return the call of a Python function, with all of its inputs."""
         used = sorted(columns_in(expression))
-        # An error names the facts that a rule was applied to, so all is handed over.
+        # An error names the facts that a rule was applied to, so all columns are
+        # passed.
         others = sorted(self._bound - set(used))
         for index in used:
             self._describe(index)
@@ -420,7 +421,7 @@ class Planner:
                 function, type_ = value_function(expression, *rest), VALUE_TYPE
             case Require(expression=condition):
                 function, type_ = condition_function(condition, *rest), "boolean"
-        # Spark must not move it below joins and filters: it could fail there.
+        # Spark must not move it below joins and filters, where it could fail.
         arrow_udf = getattr(functions, "arrow_udf")  # noqa: B009  not in the types
         made = arrow_udf(function, type_).asNondeterministic()
         self._cluster.session.udf.register(name, made)
@@ -448,7 +449,7 @@ class Planner:
 
 
 def listed_ids(query: Query, cluster: Cluster) -> dict[int, list[int]]:
-    """Few inline rows, by column: sending them to all executors would be a job."""
+    """Return few inline rows, by column, which are not worth a broadcast."""
     inline = query.inline
     if inline is None or not 0 < len(inline.rows) <= LISTED or not inline.columns:
         return {}
@@ -460,7 +461,7 @@ def listed_ids(query: Query, cluster: Cluster) -> dict[int, list[int]]:
 
 
 def _columns(pattern: Pattern) -> dict[int, int]:
-    """Where each column of a pattern is first found."""
+    """Return the first position of each column of a pattern."""
     columns: dict[int, int] = {}
     for at, operand in enumerate(pattern.operands):
         if isinstance(operand, Column):
@@ -471,13 +472,13 @@ def _columns(pattern: Pattern) -> dict[int, int]:
 def condition_on(
     pattern: Pattern, cluster: Cluster, listed: Mapping[int, Sequence[int]] = _NOTHING
 ) -> str:
-    """The condition on rows that a pattern matches.
+    """Return the condition on rows that a pattern matches.
 
     Args:
         pattern: the pattern.
-        cluster: knows the tags of relations.
-        listed: ids that columns can have, where those are few. What inline rows do not
-            have is then not read from the cache at all.
+        cluster: has the tags of relations.
+        listed: ids that columns can have, if those are few. Rows that inline rows do
+            not match are then not read from the cache at all.
     """
     conditions = [f"tag = {cluster.tag(pattern.relation)}L"]
     columns = _columns(pattern)
@@ -492,7 +493,7 @@ def condition_on(
 
 
 def heads_condition(queries: Iterable[Query], cluster: Cluster) -> str:
-    """The condition on rows that queries derive, whatever they match."""
+    """Return the condition on rows that queries derive, for any matches."""
     conditions = {
         condition_on(query.head, cluster, listed_ids(query, cluster))
         for query in queries
@@ -507,7 +508,7 @@ def _longs(ids: Iterable[int]) -> str:
 
 
 def _terms(made: list[int]) -> str:
-    """The new constants of a head."""
+    """Return the new constants of a head."""
     parts = ", ".join(
         f"named_struct('id', v{i}, 'kind', k{i}, 'text', t{i})" for i in made
     )
@@ -515,7 +516,7 @@ def _terms(made: list[int]) -> str:
 
 
 def all_matches(plans: list[tuple[int, QueryPlan]], width: int) -> str:
-    """All matches of all queries, with the number of the query as `q`."""
+    """Return all matches of all queries, with the number of the query as `q`."""
     makes_terms = any(plan.makes_terms for _, plan in plans)
     parts = []
     for number, plan in plans:

@@ -1,4 +1,4 @@
-"""What the patterns of queries read: a view for each role, worked out once per call."""
+"""Sources of the patterns of queries: a view for each role, evaluated once per call."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 FactSet = tuple[Role, bool, str]
-"""The facts of a relation that are read by a role, and if by local patterns alone."""
+"""The facts of a relation that a role reads, and whether only local patterns do."""
 
 ANYTHING = (None,)
-"""An operand of which nothing is known."""
+"""The ids of an operand without known values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Rows in which a pattern finds its matches, among others perhaps.
+    """Rows that include the matches of a pattern.
 
     Attributes:
-        bound: how many rows of the pattern's relation there are at most.
+        bound: an upper bound of the rows of the pattern's relation.
     """
 
     rows: Rows
@@ -39,7 +39,7 @@ class Source:
 
 
 class Reader:
-    """Finds the rows for patterns; for the length of one call of the engine."""
+    """Finds the rows for patterns, for one call of the engine."""
 
     def __init__(self, cluster: Cluster, views: Views) -> None:
         self._cluster = cluster
@@ -48,19 +48,19 @@ class Reader:
         self._parts: dict[FactSet, Source] = {}
 
     def source(self, pattern: Pattern) -> Source:
-        """The rows that a pattern may match or, if negative, must not match."""
+        """Return the rows that a pattern may match or, if negative, must not match."""
         key = self.set_of(pattern)
         if key not in self._parts:
             self._parts[key] = self._find(pattern, local=key[1])
         return self._parts[key]
 
     def set_of(self, pattern: Pattern) -> FactSet:
-        """The set that a pattern reads, to be compared with."""
+        """Return the set that a pattern reads, for comparison."""
         local = pattern.local and self._views.local is not None
         return pattern.role, local, pattern.relation
 
     def may_match(self, query: Query) -> bool:
-        """Whether there is something to match for each pattern that has to."""
+        """Return whether each positive pattern has rows that may match."""
         if query.inline is not None and not query.inline.rows:
             return False
         return all(self.source(pattern).bound for pattern in query.positive)
@@ -83,11 +83,11 @@ class Reader:
         return Source(rows, rows.bound)
 
     def most(self, pattern: Pattern, known: Mapping[int, Sequence[int]]) -> int:
-        """How many rows match a positive pattern, at most.
+        """Return an upper bound of the rows that match a positive pattern.
 
         Args:
             pattern: the pattern.
-            known: ids that columns of the query can have, where those are few.
+            known: ids that columns of the query can have, if those are few.
         """
         facts, bound = self._views.read_by(pattern), self.source(pattern).bound
         if facts is None or len(pattern.operands) < TRIPLE:
@@ -105,14 +105,14 @@ class Reader:
 def _ids(
     operand: Operand, known: Mapping[int, Sequence[int]]
 ) -> tuple[int, ...] | tuple[None]:
-    """The ids that an operand can have, `ANYTHING` if nothing is known."""
+    """Return the ids that an operand can have, `ANYTHING` if they are not known."""
     if isinstance(operand, Constant):
         return (constant_id(operand),)
     return tuple(known.get(operand.index, ())) or ANYTHING
 
 
 def _most(facts: Facts, tag: int, second: int | None, third: int | None) -> int:
-    """How many facts of a view have two constants, at most."""
+    """Return an upper bound of the facts of a view with two constants."""
     match facts:
         case Settled():
             return facts.block.most(tag, second, third)

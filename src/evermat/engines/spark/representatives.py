@@ -1,7 +1,7 @@
-"""Cliques of equal constants: a sorted map from ids to the ids that stand for them.
+"""Cliques of equal constants: a sorted map from ids to their representatives.
 
 The driver, which has the dictionary, has the map as well. It never changes in place:
-plans join with the block that was made of it, for as long as they need it.
+plans join with the block that was made from it, as long as they need it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cliques:
         self._set(moved, ones)
 
     def _set(self, moved: Ids, ones: Ids) -> None:
-        """Say which constants do not stand for themselves, and what does."""
+        """Set which constants have other representatives, and these."""
         self._moved, self._ones = moved, ones
         self._inverse: tuple[Ids, Ids] | None = None
         self._block: Block | None = None
@@ -57,24 +57,24 @@ class Cliques:
     # ------------------------------------------------------------------- questions
 
     def copy(self) -> Cliques:
-        """The same cliques, to be changed on their own."""
+        """Return an independent copy."""
         twin = Cliques(self._cluster, self._moved, self._ones)
         twin._inverse, twin._block = self._inverse, self._block
         twin._ids = self._ids
         return twin
 
     def is_identity(self) -> bool:
-        """Whether no two constants are equal."""
+        """Return whether no two constants are equal."""
         return not self._moved.size
 
     @property
     def moved(self) -> Ids:
-        """The constants that something else stands for."""
+        """The constants that are not their own representative."""
         return self._moved
 
     @property
     def block(self) -> Block:
-        """The map as a block: what moved is `c0`, what stands for it `c1`."""
+        """The map as a block: constants are `c0`, their representatives `c1`."""
         if self._block is None:
             tags = np.zeros(self._moved.size, np.int64)
             table = pa.table({"tag": tags, "c0": self._moved, "c1": self._ones})
@@ -83,19 +83,19 @@ class Cliques:
 
     @property
     def heads(self) -> Ids:
-        """What stands for two and more constants."""
+        """The representatives of two or more constants."""
         return np.unique(self._ones)
 
     @property
     def shared(self) -> Block:
-        """What stands for two and more constants, as `c0`, and their number as `n`."""
+        """The representatives of several constants, as `c0`, and counts as `n`."""
         ones, counts = np.unique(self._ones, return_counts=True)
         tags = np.zeros(ones.size, np.int64)
         table = pa.table({"tag": tags, "c0": ones, "n": counts + 1})
         return local_block(self._cluster, table)
 
     def map(self, ids: Ids) -> Ids:
-        """The representatives of ids, in any shape."""
+        """Return the representatives of ids, in any shape."""
         if not self._moved.size:
             return ids
         places = np.searchsorted(self._moved, ids)
@@ -106,7 +106,7 @@ class Cliques:
         return np.array(self._dictionary.encode_constants(constants), np.int64)
 
     def replaced(self, constants: Sequence[Constant]) -> dict[Constant, Constant]:
-        """Those of the constants that something else stands for, and what does."""
+        """Return the representatives of those constants that have another one."""
         if self.is_identity():
             return {}
         before = self._ids.of(constants)
@@ -121,27 +121,27 @@ class Cliques:
         return Constant(Kind(term["kind"]), term["text"])
 
     def _members(self) -> tuple[Ids, Ids]:
-        """All members that do not represent, in the order of their representatives."""
+        """Return members except representatives, in the representatives' order."""
         if self._inverse is None:
             order = np.argsort(self._ones, kind="stable")
             self._inverse = self._moved[order], self._ones[order]
         return self._inverse
 
     def sizes(self, ids: Ids) -> Ids:
-        """The size of the clique of each representative."""
+        """Return the size of the clique of each representative."""
         _, ones = self._members()
         first = np.searchsorted(ones, ids, "left")
         sizes: Ids = np.searchsorted(ones, ids, "right") - first + 1
         return sizes
 
     def weight(self, table: Ids) -> int:
-        """How many rows some rows of representatives stand for."""
+        """Return how many rows some rows of representatives represent."""
         return sum_of_products(self.sizes(table))
 
     def multiply(self, table: Ids, names: Collection[int] = ()) -> tuple[Ids, Ids]:
-        """All rows that rows of representatives stand for, and which row each is of.
+        """Expand rows of representatives; return the origin of each row, and all rows.
 
-        Some columns may be `names`, which stand for themselves only.
+        The columns in `names` are not expanded.
         """
         members, ones = self._members()
         origin = np.arange(table.shape[1], dtype=np.int64)
@@ -153,7 +153,7 @@ class Cliques:
                 continue
             sizes = self.sizes(column)
             repeated = np.repeat(np.arange(column.size), sizes)
-            # The representative comes first, then its members one after the other.
+            # The representative comes first, followed by the other members.
             offset = np.arange(repeated.size) - (np.cumsum(sizes) - sizes)[repeated]
             place = np.searchsorted(ones, column)[repeated] + offset - 1
             chosen = column[repeated].copy()
@@ -169,25 +169,25 @@ class Cliques:
     # ---------------------------------------------------------------------- tables
 
     def cliques(self) -> pa.Table:
-        """The members of cliques of two and more, beside their representative."""
+        """Return the members of cliques of two or more, with their representatives."""
         heads = self.heads
         return self._decoded(
             np.concatenate([heads, self._moved]), np.concatenate([heads, self._ones])
         )
 
     def take_up(self, table: pa.Table) -> None:
-        """Have the constants of the second column stand for those of the first."""
+        """Make the constants of the second column the representatives of the first."""
         if table.num_rows:
             self._sort(*self._encoded(table))
 
     def normalised(self, table: pa.Table) -> pa.Table:
-        """A table with every constant replaced by its representative."""
+        """Return a table with every constant replaced by its representative."""
         if self.is_identity() or not table.num_columns:
             return table
         return self._decoded(*self.map(self._encoded(table)))
 
     def expanded(self, table: pa.Table, names: Collection[int] = ()) -> pa.Table:
-        """All rows that the rows of a table of term columns stand for."""
+        """Return all rows that the rows of a table of term columns represent."""
         if not table.num_columns:
             return rows_without_columns(table.num_rows)
         if self.is_identity() or not table.num_rows:
@@ -195,7 +195,7 @@ class Cliques:
         return self._decoded(*self.multiply(self._encoded(table), names)[1])
 
     def expanded_size(self, table: pa.Table) -> int:
-        """How many rows `expanded` would have."""
+        """Return the number of rows of `expanded`."""
         if self.is_identity() or not table.num_columns:
             return int(table.num_rows)
         return self.weight(self._encoded(table))
@@ -212,7 +212,7 @@ class Cliques:
     # --------------------------------------------------------------------- changes
 
     def unite(self, left: Ids, right: Ids, values: frozenset[Kind]) -> Ids:
-        """Make pairs of constants equal; returns those that lost their status."""
+        """Make pairs of constants equal; return replaced representatives."""
         left, right = self.map(left), self.map(right)
         every = np.unique(np.concatenate([left, right]))
         ids, ranks = self._in_order(every, values)
@@ -222,7 +222,7 @@ class Cliques:
             for side in (left, right)
         )
         links, ring = np.zeros((2, ids.size), np.uint32)
-        # The kernel compares texts. Here they are the places in the order, as bytes.
+        # The kernel compares texts. Here they are positions in the order, as bytes.
         texts = np.arange(ids.size, dtype=">i8")
         ends = np.arange(ids.size + 1, dtype=np.int64) * texts.itemsize
         conflict = kernels_cliques.unite(
@@ -241,9 +241,9 @@ class Cliques:
         return np.sort(ids[lost])
 
     def _in_order(self, ids: Ids, values: frozenset[Kind]) -> tuple[Ids, Flags]:
-        """Ids with those first that rather stand for others, and their ranks.
+        """Return ids in the order of preference as representatives, and their ranks.
 
-        The order is that of kinds and texts, so that it does not depend on digests.
+        The order is that of kinds and texts, so it does not depend on digests.
         """
         terms = self._dictionary.decode(pa.array(ids))
         kinds = terms.field("kind").to_numpy(zero_copy_only=False)
@@ -254,7 +254,7 @@ class Cliques:
         return ids[order], ranks[order]
 
     def _move(self, members: Ids, ones: Ids) -> None:
-        """Let other constants stand for some that stood for themselves."""
+        """Give representatives to some constants that had been their own."""
         if not members.size:
             return
         order = np.argsort(members)
@@ -265,7 +265,7 @@ class Cliques:
         )
 
     def assign(self, members: Ids, ones: Ids) -> None:
-        """Say what stands for each of some members, whole cliques of them."""
+        """Set the representatives of some members, which are whole cliques."""
         others = ~np.isin(self._moved, members)
         moved = members != ones
         self._sort(
@@ -278,7 +278,7 @@ class Cliques:
         self._set(members[order], ones[order])
 
     def differences(self, other: Cliques) -> Ids:
-        """The constants whose representative is another one there."""
+        """Return the constants whose representatives differ."""
         moved = np.union1d(self._moved, other._moved)
         found: Ids = moved[self.map(moved) != other.map(moved)]
         return found

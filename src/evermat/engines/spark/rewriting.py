@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Block
     from evermat.engines.spark.dictionary import Ids
 
-# Unused columns are 0, the id of an integer. That is a value, which nothing else stands
-# for, so that mapping leaves them alone.
+# Unused columns are 0, the id of an integer. It is always its own representative, so
+# mapping does not change these columns.
 
 
 def images(rows: Rows, cliques: Cliques) -> Rows:
-    """The rows with every id replaced by its representative, each once."""
+    """Return the rows with every id replaced by its representative, each once."""
     if cliques.is_identity() or not rows.bound:
         return rows
     if rows.table is not None:
@@ -57,7 +57,7 @@ def images(rows: Rows, cliques: Cliques) -> Rows:
 
 
 def behind(rows: Rows, cliques: Cliques, target: Rows) -> Rows:
-    """Those of the rows whose images are in a target."""
+    """Return those of the rows whose images are in a target."""
     if not rows.bound or not target.bound:
         return no_rows(rows.cluster)
     if cliques.is_identity():
@@ -89,7 +89,7 @@ def _behind_on_driver(table: pa.Table, cliques: Cliques, target: Rows) -> Rows:
 
 
 def _mapped(table: pa.Table, cliques: Cliques) -> pa.Table:
-    """The image of each row, in the same order."""
+    """Return the image of each row, in the same order."""
     names = key_names(table)
     columns = [table["tag"]]
     columns += [pa.array(cliques.map(table[name].to_numpy())) for name in names[1:]]
@@ -97,13 +97,13 @@ def _mapped(table: pa.Table, cliques: Cliques) -> pa.Table:
 
 
 def _mapping(rows: Rows, cliques: Cliques) -> str:
-    """A query for rows, with the ids of their images as `i0`, `i1`, …."""
+    """Return a query for rows, with the ids of their images as `i0`, `i1`, …."""
     values = [f"coalesce(m{at}.c1, l.c{at}) AS i{at}" for at in range(rows.width)]
     return _beside(rows, cliques.block, values)
 
 
 def _beside(rows: Rows, block: Block, values: list[str], where: str = "true") -> str:
-    """Rows joined with what a block has as `c0`, called `m0`, `m1`, … by column."""
+    """Return rows joined by each column with a block's `c0`, named `m0`, `m1`, …."""
     joins = [f"LEFT JOIN {block.view} m{at} ON l.c{at} = m{at}.c0" for at in _at(rows)]
     hint = hint_for(block.cluster, block.size)
     hints = ", ".join(f"{hint}(m{at})" for at in _at(rows))
@@ -121,11 +121,11 @@ def _at(rows: Rows) -> range:
 
 
 def mentioning(rows: Rows, ids: Ids, arities: Mapping[int, int]) -> Rows:
-    """The rows with one of some ids in any column.
+    """Return the rows with one of some ids in any column.
 
     Args:
-        rows: where to look.
-        ids: what to look for.
+        rows: the rows.
+        ids: the ids.
         arities: of the relations, by tag.
     """
     cluster = rows.cluster
@@ -156,9 +156,9 @@ def _mentioning(table: pa.Table, ids: Ids, tags: list[frozenset[int]]) -> pa.Tab
 
 
 def _tags_by_column(rows: Rows, arities: Mapping[int, int]) -> list[frozenset[int]]:
-    """For each column the relations that have it.
+    """Return for each column the relations that have it.
 
-    In all others it is 0, which is an id like others.
+    In all others it is 0, which is a valid id.
     """
     return [
         frozenset(tag for tag, arity in arities.items() if arity > at)
@@ -171,7 +171,7 @@ def _list(tags: frozenset[int]) -> str:
 
 
 def shared_ids(rows: Rows, cliques: Cliques, arities: Mapping[int, int]) -> Ids:
-    """The ids in rows of representatives that stand for others as well."""
+    """Return the ids in rows of representatives that represent several."""
     if cliques.is_identity() or not rows.bound:
         return NO_IDS
     tags = _tags_by_column(rows, arities)
@@ -198,13 +198,13 @@ def shared_ids(rows: Rows, cliques: Cliques, arities: Mapping[int, int]) -> Ids:
 
 
 def weight(rows: Rows, cliques: Cliques, arity: int) -> int:
-    """How many rows the rows of one relation stand for."""
+    """Return how many rows the rows of one relation represent."""
     if rows.table is not None:
         names = key_columns(arity)[1:]
         table = np.stack([rows.table[name].to_numpy() for name in names])
         return cliques.weight(table)
     block = cliques.shared
-    # Cliques multiply: the product may be beyond 64 bits.
+    # The sizes of cliques are multiplied: the product may exceed 64 bits.
     sizes = [f"CAST(coalesce(m{at}.n, 1L) AS DECIMAL(38))" for at in range(arity)]
     inner = _beside(rows, block, [f"{' * '.join(sizes)} AS weight"])
     total = rows.cluster.collect(f"SELECT sum(weight) AS n FROM ({inner})")  # noqa: S608

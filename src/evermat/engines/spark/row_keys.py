@@ -1,8 +1,8 @@
-"""One number for several columns of a row, the same on the driver and in plans.
+"""Numeric keys for several columns of a row, equal on the driver and in plans.
 
 A join by one number is faster than one by all columns, and plans for different columns
-can share it. Rows with the same number need not be the same: who has found some by
-their numbers compares them.
+can share it. Rows with the same key can be different, so the caller has to compare
+them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Keys = npt.NDArray[np.int64]
 
 FEW_VALUES = 10
-"""Values of a column up to which scans are told of them, to skip other rows.
+"""Number of values of a column up to which they are listed for scans to skip rows.
 
-Of more values Spark makes a set, with which scans skip nothing.
+Spark converts more values to a set, with which scans skip nothing.
 """
 _BITS = 64
 _TAG_TURN = 45
@@ -32,7 +32,7 @@ _TAG_TURN = 45
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Rows of a relation by the positions in which their values are given."""
+    """Rows of a relation, by the positions of given values."""
 
     tag: int
     positions: tuple[int, ...]
@@ -43,20 +43,20 @@ class Shape:
         return (self.tag << 24) + (places << 8) + 1
 
     def keys(self, columns: Mapping[int, Ids], size: int) -> Keys:
-        """The number of each row."""
+        """Return the key of each row."""
         numbers = np.full(size, self._start, np.uint64)
         for at in self.positions:
             numbers ^= _turned(columns[at], _turn(at))
         return numbers.view(np.int64)
 
     def sql(self) -> str:
-        """The same number in a plan."""
+        """Return the same key in a plan."""
         parts = [_turned_sql(f"c{at}", _turn(at)) for at in self.positions]
         return " ^ ".join([f"{self._start}L", *parts])
 
 
 def whole_keys(table: pa.Table, width: int) -> Keys:
-    """A number for each whole row, the relation included."""
+    """Return a key for each whole row, including the relation."""
     numbers = _turned(table["tag"].to_numpy(), _TAG_TURN).copy()
     for at in range(width):
         numbers ^= _turned(table[f"c{at}"].to_numpy(), _turn(at))
@@ -64,13 +64,13 @@ def whole_keys(table: pa.Table, width: int) -> Keys:
 
 
 def whole_key_sql(width: int) -> str:
-    """The same number in a plan."""
+    """Return the same key in a plan."""
     parts = [_turned_sql(f"c{at}", _turn(at)) for at in range(width)]
     return " ^ ".join([_turned_sql("tag", _TAG_TURN), *parts])
 
 
 def listed_values(columns: Iterable[tuple[str, Ids]]) -> list[str]:
-    """Conditions for columns that have few values."""
+    """Return conditions for columns that have few values."""
     found = []
     for name, column in columns:
         values = np.unique(column)

@@ -7,28 +7,28 @@ import pyarrow.compute as pc
 
 
 def key_columns(width: int) -> list[str]:
-    """The names of the columns that identify a row."""
+    """Return the names of the columns that identify a row."""
     return ["tag", *(f"c{at}" for at in range(width))]
 
 
 def padded_keys(known: int, width: int) -> list[str]:
-    """The same in a plan over rows that have fewer arguments: the others are 0."""
+    """Return the same for a plan over rows with fewer arguments: the others are 0."""
     names = key_columns(width)
     return [*names[: known + 1], *(f"0L AS {name}" for name in names[known + 1 :])]
 
 
 def key_names(table: pa.Table) -> list[str]:
-    """The names of the columns that identify a row of a table."""
+    """Return the names of the columns that identify a row of a table."""
     return [name for name in table.column_names if name == "tag" or name[0] == "c"]
 
 
 def table_width(table: pa.Table) -> int:
-    """How many columns there are for arguments."""
+    """Return the number of columns for arguments."""
     return sum(name.startswith("c") for name in table.column_names)
 
 
 def widened(table: pa.Table, width: int) -> pa.Table:
-    """The same rows with more columns, which are 0."""
+    """Return the same rows with more columns, which are 0."""
     known = table_width(table)
     zeros = pa.array([0] * table.num_rows, pa.int64()) if known < width else None
     for at in range(known, width):
@@ -37,13 +37,13 @@ def widened(table: pa.Table, width: int) -> pa.Table:
 
 
 def both_widened(left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table, int]:
-    """Two tables with as many columns as the wider one has."""
+    """Return two tables, both with the width of the wider one."""
     width = max(table_width(left), table_width(right))
     return widened(left, width), widened(right, width), width
 
 
 def _joined(left: pa.Table, right: pa.Table, how: str) -> pa.Table:
-    """Rows of the left side that the right side has (semi) or has not (anti)."""
+    """Return rows of the left side that the right side has (semi) or lacks (anti)."""
     if left.num_rows == 0:
         return left
     if right.num_rows == 0:
@@ -54,29 +54,29 @@ def _joined(left: pa.Table, right: pa.Table, how: str) -> pa.Table:
 
 
 def without(left: pa.Table, right: pa.Table) -> pa.Table:
-    """Rows of the left side that the right side does not have."""
+    """Return rows of the left side that the right side lacks."""
     return _joined(left, right, "left anti")
 
 
 def common(left: pa.Table, right: pa.Table) -> pa.Table:
-    """Rows of the left side that the right side has as well."""
+    """Return rows of the left side that the right side has as well."""
     return _joined(left, right, "left semi")
 
 
 def distinct(table: pa.Table) -> pa.Table:
-    """Each row once."""
+    """Return each row once."""
     return table.group_by(key_names(table), use_threads=False).aggregate([])
 
 
 def summed(table: pa.Table) -> pa.Table:
-    """Each row once, with the sum of its numbers."""
+    """Return each row once, with the sum of its counts."""
     keys = key_names(table)
     total = table.group_by(keys, use_threads=False).aggregate([("n", "sum")])
     return total.rename_columns([*keys, "n"])
 
 
 def chosen(table: pa.Table, tags: frozenset[int] | None) -> pa.Table:
-    """The rows of some relations."""
+    """Return the rows of some relations."""
     if tags is None or table.num_rows == 0:
         return table
     wanted = pa.array(sorted(tags), pa.int64())
@@ -84,7 +84,7 @@ def chosen(table: pa.Table, tags: frozenset[int] | None) -> pa.Table:
 
 
 def appended(tables: list[pa.Table]) -> pa.Table:
-    """Tables below each other."""
+    """Concatenate tables."""
     width = max(table_width(table) for table in tables)
     wide = [widened(table, width) for table in tables]
     return pa.concat_tables([table.select(wide[0].column_names) for table in wide])

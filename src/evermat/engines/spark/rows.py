@@ -1,8 +1,8 @@
-"""Expressions for sets of rows: worked out at once where small, plans where large.
+"""Expressions over sets of rows: evaluated at once if small, otherwise plans.
 
-Set operators over rows on the driver are carried out on the driver, with Arrow. Where
-one side is on the cluster, they become SQL text, in which the small side is broadcast.
-The text of a plan never contains the plan of another round: blocks are scanned.
+Set operators over rows on the driver are evaluated on the driver, with Arrow. If one
+side is on the cluster, they become SQL text, in which the small side is broadcast. The
+text of a plan never contains the plan of another round: blocks are scanned.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Rows:
     """Distinct rows: a block on the driver, or a plan.
 
     Attributes:
-        bound: there are at most so many rows.
+        bound: an upper bound of the number of rows.
         sql: a query for `tag`, `c0`, …; None for rows on the driver.
-        keeps: blocks whose views the plan names, so that they stay.
-        whole: the block on the cluster that the rows are, if they are all of one.
-        sizes: how many rows each relation has, where that is known exactly.
+        keeps: blocks whose views the plan names, to keep them alive.
+        whole: the block on the cluster, if the rows are exactly its rows.
+        sizes: the number of rows of each relation, if it is known exactly.
     """
 
     cluster: Cluster
@@ -73,7 +73,7 @@ class Rows:
         return frozenset(tag for block in self.blocks for tag in block.sizes)
 
     def query(self, width: int | None = None) -> str:
-        """A query for the rows, with at least so many columns."""
+        """Return a query for the rows, with at least `width` columns."""
         width = self.width if width is None else max(width, self.width)
         if self.sql is not None and width == self.width:
             return self.sql
@@ -83,12 +83,12 @@ class Rows:
 
 
 def local_rows(cluster: Cluster, table: pa.Table) -> Rows:
-    """Rows on the driver."""
+    """Return rows on the driver."""
     return block_rows(local_block(cluster, table))
 
 
 def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
-    """The rows of a block, or those of some relations."""
+    """Return the rows of a block, or those of some relations."""
     cluster = block.cluster
     if tags is not None and tags >= block.sizes.keys():
         tags = None
@@ -107,7 +107,7 @@ def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
 
 
 def no_rows(cluster: Cluster) -> Rows:
-    """No rows."""
+    """Return the empty set of rows."""
     empty = pa.table({"tag": pa.array([], pa.int64()), "c0": pa.array([], pa.int64())})
     return local_rows(cluster, empty)
 
@@ -120,19 +120,19 @@ def _list(numbers: frozenset[int]) -> str:
 
 
 def difference(left: Rows, right: Rows) -> Rows:
-    """Rows of the left side that the right side does not have."""
+    """Return rows of the left side that the right side lacks."""
     if not left.bound or not right.bound:
         return left
     if left.table is not None:
         if right.table is None:
-            # The large side is searched for the small one, not the other way round.
+            # The small side is looked up in the large one, not the other way round.
             right = local_rows(right.cluster, work_out(intersection(left, right)))
         return _local(left, without(left.table, right.table))
     return _compared(left, right, "ANTI", left.bound)
 
 
 def intersection(left: Rows, right: Rows) -> Rows:
-    """Rows of both sides."""
+    """Return rows of both sides."""
     if not left.bound or not right.bound:
         return no_rows(left.cluster)
     if left.table is not None and right.table is not None:
@@ -143,7 +143,7 @@ def intersection(left: Rows, right: Rows) -> Rows:
 
 
 def union(left: Rows, right: Rows) -> Rows:
-    """Rows of either side."""
+    """Return rows of either side."""
     if not left.bound:
         return right
     if not right.bound:
@@ -158,7 +158,7 @@ def union(left: Rows, right: Rows) -> Rows:
 
 
 def concatenated(parts: list[Rows]) -> Rows:
-    """Rows of sets that have none in common."""
+    """Return the union of disjoint sets."""
     parts = [part for part in parts if part.bound]
     if len(parts) == 1:
         return parts[0]
@@ -184,7 +184,7 @@ def _sizes_together(parts: list[Rows]) -> Mapping[int, int] | None:
 
 
 def within(rows: Rows, region: Region) -> Rows:
-    """Rows that lie in a region."""
+    """Return rows that lie in a region."""
     cluster = rows.cluster
     tags = frozenset(
         cluster.tags[name] for name in region.relations if name in cluster.tags
@@ -209,7 +209,7 @@ def within(rows: Rows, region: Region) -> Rows:
 def _shapes(
     cluster: Cluster, region: Region, width: int
 ) -> dict[tuple[str, ...], list[tuple[int, ...]]]:
-    """Shapes by the columns that they fix, if rows of a width can have them."""
+    """Return shapes by the columns that they fix, if rows of a width can have them."""
     groups: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
     for shape in region.shapes:
         if shape.relation in cluster.tags:
@@ -240,7 +240,7 @@ def _local(like: Rows, table: pa.Table) -> Rows:
 
 
 def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
-    """Rows of the left side that the right one has (SEMI), or has not (ANTI)."""
+    """Return rows of the left side that the right one has (SEMI), or lacks (ANTI)."""
     width = max(left.width, right.width)
     ours, theirs = left.query(width), right.query(width)
     hint = join_hint(left.cluster, left.bound, right.bound)
@@ -257,7 +257,7 @@ def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
 
 
 def _compared_by_counting(left: str, right: str, how: str, width: int) -> str:
-    """The same by one aggregation, which spills as well and takes half as long.
+    """Do the same by one aggregation, which spills as well and takes half as long.
 
     Spark would join each part of a union with the whole right side, and sort that for
     each of them.
@@ -277,14 +277,14 @@ def _compared_by_counting(left: str, right: str, how: str, width: int) -> str:
 
 
 def work_out(rows: Rows) -> pa.Table:
-    """The rows on the driver, however many there are."""
+    """Return the rows on the driver, however many there are."""
     if rows.table is not None:
         return rows.table
     return rows.cluster.collect(str(rows.sql), rows.bound)
 
 
 def settled_block(rows: Rows) -> Block:
-    """The rows as a block, on the driver if there are few."""
+    """Return the rows as a block, on the driver if there are few."""
     if rows.block is not None:
         return rows.block
     if rows.whole is not None and rows.bound > rows.cluster.small:
@@ -296,11 +296,11 @@ def settled_block(rows: Rows) -> Block:
 
 
 def brought_home(block: Block, room: int | None = None) -> Block:
-    """The same block, on the driver if it turned out to be small.
+    """Return the same block, on the driver if it turned out to be small.
 
     Args:
         block: the block.
-        room: for how many rows there is room there.
+        room: the number of rows that fit there.
     """
     room = block.cluster.small if room is None else room
     if block.table is not None or block.size > room:
@@ -310,17 +310,17 @@ def brought_home(block: Block, room: int | None = None) -> Block:
 
 
 def partitioned(rows: Rows) -> Block:
-    """The rows as a block on the cluster, partitioned by all columns."""
+    """Return the rows as a block on the cluster, partitioned by all columns."""
     keys = ", ".join(key_columns(rows.width))
     sql = f"SELECT * FROM ({rows.query()}) DISTRIBUTE BY {keys}"  # noqa: S608
     return rows.cluster.checkpoint(sql, rows.width, rows.tags)
 
 
 def repartitioned(rows: Rows) -> Block:
-    """The same for rows of blocks, most of which are partitioned like that.
+    """Do the same for rows of blocks, most of which have that partitioning.
 
-    Grouping distinct rows changes nothing, and Spark shuffles for it only where it
-    must. Being told to distribute them, it would always do so.
+    Grouping distinct rows changes nothing, and Spark shuffles for it only if necessary.
+    If told to distribute them, it would always shuffle.
     """
     keys = ", ".join(key_columns(rows.width))
     sql = f"SELECT {keys} FROM ({rows.query()}) GROUP BY {keys}"  # noqa: S608

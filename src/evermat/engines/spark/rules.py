@@ -1,7 +1,7 @@
-"""What the Spark engine does with rules.
+"""The Spark engine's operators on rules.
 
-All queries of a set are run by the driver where it has what they read (`on_driver`),
-and otherwise by one plan (`evaluation`), which is put off as long as nobody asks.
+All queries of a set are run by the driver if it has all inputs (`on_driver`), and
+otherwise by one plan (`evaluation`), which is deferred until its result is needed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class RuleOperators(ABC):
     """The methods of an engine that run queries.
 
     Attributes:
-        monitor: is told of matches.
-        matches: how many there were so far.
+        monitor: receives the numbers of matches.
+        matches: the number of matches so far.
     """
 
     cluster: Cluster
@@ -49,14 +49,14 @@ class RuleOperators(ABC):
 
     @abstractmethod
     def declare(self, relation: str, arity: int) -> None:
-        """Make a relation known."""
+        """Declare a relation."""
 
     def derive(self, queries: QuerySet, views: Views) -> Settled:
-        """The facts that the queries yield, each once."""
+        """Return the facts that the queries derive, each once."""
         return self.derive_counts(queries, views).facts
 
     def derive_counts(self, queries: QuerySet, views: Views) -> Counted:
-        """The facts that the queries yield, with the number of matches of each."""
+        """Return the facts that the queries derive, with numbers of matches."""
         self._declare(queries)
         self._note(queries)
         here = self._evaluation.driver.run(queries, views, self.monitor)
@@ -75,14 +75,14 @@ class RuleOperators(ABC):
         return Counted(block)
 
     def _note(self, queries: QuerySet) -> None:
-        """Have Spark's pages say which rules the next jobs are about."""
+        """Describe the rules of the next jobs for Spark's web interface."""
         self._steps += 1
         self.cluster.doing = job_text(self._steps, queries)
 
     def fixpoint(self, queries: QuerySet) -> tuple[Counted, Settled] | None:
-        """All that recursive rules derive, in one pass where that can be done."""
+        """Return all facts that recursive rules derive, in one pass if possible."""
         if self.monitor is not None:
-            return None  # a budget is looked at after every round
+            return None  # budgets are checked after every round
         self._declare(queries)
         self._note(queries)
         facts = self._materialised
@@ -92,12 +92,12 @@ class RuleOperators(ABC):
         return derived
 
     def answer(self, query: Query, views: Views) -> pa.Table:
-        """The distinct rows a single query yields."""
+        """Return the distinct rows of a single query."""
         answers = self.answer_distant(query, views)
         return answers.read() if isinstance(answers, ClusterRows) else answers
 
     def answer_distant(self, query: Query, views: Views) -> pa.Table | ClusterRows:
-        """The same; where there are many answers, they stay on the cluster."""
+        """Do the same; if there are many answers, they stay on the cluster."""
         self._declare_patterns(query)
         self.cluster.dictionary.reconcile()
         here = self._evaluation.driver.answer(query, views)
@@ -115,7 +115,7 @@ class RuleOperators(ABC):
         return ClusterRows(self.cluster, rows, tag, arity)
 
     def explain(self, query: Query, views: Views) -> list[str]:
-        """The steps by which a query would be run."""
+        """Return the steps of the plan of a query."""
         self._declare_patterns(query)
         plans = self._evaluation.plan([query], views)
         if not plans:
@@ -127,15 +127,15 @@ class RuleOperators(ABC):
         return [*folding_lines(query), *(inside or plans[0][1].steps)]
 
     def explain_layout(self) -> list[str]:
-        """Where facts and constants are, and how they are divided."""
+        """Describe where facts and constants are, and how they are partitioned."""
         return layout_lines(self.cluster)
 
     def explain_recursion(self, recursive: QuerySet) -> list[str]:
-        """How the recursive rules of a stratum are run."""
+        """Describe how the recursive rules of a stratum are run."""
         return recursion_lines(recursive)
 
     def explain_plan(self, query: Query, views: Views) -> str:
-        """Spark's own plan for a query."""
+        """Return Spark's own plan for a query."""
         plans = self._evaluation.plan([query], views)
         if not plans:
             return ""

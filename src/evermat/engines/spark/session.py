@@ -1,4 +1,4 @@
-"""Spark sessions: finding Java, starting a local session, settings of our own."""
+"""Spark sessions: finding Java, starting a local session, and Evermat's settings."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SETTINGS = {
-    # A checkpoint remembers how its rows are partitioned only without adaptive
-    # execution. With it, every round would shuffle all facts of a relation again.
+    # A checkpoint keeps the partitioning of its rows only without adaptive execution.
+    # With it, every round would shuffle all facts of a relation again.
     "spark.sql.adaptive.enabled": "false",
     # Sizes are known here and hints are given; Spark would guess.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.join.preferSortMergeJoin": "false",
-    # Of caches that nobody read so far Spark assumes that they are huge, and runs a job
-    # for each side that could filter them.
+    # Spark assumes that caches are huge until they are first read, and runs a job for
+    # each side that could filter them.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Rows from the driver take four times the room where Spark unpacks them at once,
-    # and plans that were checkpointed keep them.
+    # Rows from the driver take four times the memory if Spark unpacks them at once, and
+    # plans that were checkpointed keep them.
     "spark.sql.execution.arrow.localRelationThreshold": "100KB",
-    # Rows from the driver are a task for each batch, and ids take little room.
+    # Rows from the driver are a task for each batch, and ids take little memory.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # Caching would clone the session otherwise, with all views that there are: what the
-    # driver has sent would stay as long as what was made of it.
+    # Caching would otherwise clone the session with all its views, so the data sent by
+    # the driver would stay as long as anything made from them.
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.adaptive.applyFinalStageShuffleOptimizations": "false",
-    # Loops over a queried plan would compile, run once and forget.
+    # Code for recurring plans would be compiled, run once and dropped.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
-"""Settings of the engine's session; those of the session it was given stay."""
+"""Settings of the engine's session; those of the original session stay."""
 
 FOR_FEW_ROWS = {
     # Compiling a plan takes longer than interpreting it for a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What is in one partition is never shuffled again.
+    # A single partition is never shuffled again.
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
-    # Their plans need no filters that Spark could infer, nor pages that explain them.
+    # These plans need no filters inferred by Spark, and no explained plans.
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.ui.explainMode": "simple",
-    # Spark assumes that joins multiply, and shuffles what could be large.
+    # Spark assumes that joins multiply rows, and shuffles potentially large results.
     "spark.sql.maxSinglePartitionBytes": str((1 << 63) - 1),
 }
 """Settings for plans that read few rows."""
@@ -67,18 +67,18 @@ IS_LOCAL = re.compile(r"local(\[.*\])?")
 """Masters without executors of their own: `local-cluster[…]` has some."""
 
 CALL_SITE = {"callSite.short": "evermat", "callSite.long": "evermat"}
-"""What Spark shows as the place that a job was started from."""
+"""The call site of a job in Spark's web interface."""
 
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # What fails reaches the caller as an error; Spark need not print it as well.
+    # Failures are raised as errors; Spark need not print them as well.
     "spark.log.level": "FATAL",
     "spark.driver.memory": "4g",
-    # Each join by hash takes at least a page of its task's memory, until the task ends.
-    # Plans have many joins, most of few rows; by default, sixteen pages are all of it.
-    # Java gives a heap of a gigabyte out by the megabyte, and puts 16 bytes before a
-    # page: one of a megabyte would take two.
+    # Each hash join takes at least a page of its task's memory until the task ends.
+    # Plans have many joins, most of few rows; with the default page size, sixteen pages
+    # take all of it. Java divides a heap of a gigabyte into regions of a megabyte, and
+    # adds 16 bytes to a page: one of a megabyte would take two regions.
     "spark.buffer.pageSize": str((1 << 20) - 16),
     "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
 }
@@ -92,12 +92,12 @@ class SparkSetupError(EvermatError, RuntimeError):
 
 
 def missing_part() -> str | None:
-    """What has to be installed before Spark can run, or None."""
+    """Return what has to be installed before Spark can run, or None."""
     if importlib.util.find_spec("pyspark") is None:
         return 'PySpark is not installed: pip install "evermat[spark]"'
     home = os.environ.get("JAVA_HOME")
     if home:
-        # Spark looks nowhere else then.
+        # With JAVA_HOME, Spark does not search elsewhere.
         is_there = (Path(home) / "bin" / "java").exists()
         advice = "set it to where Java 17 or newer is, or to nothing"
         return None if is_there else f"JAVA_HOME is `{home}`, without Java: {advice}"
@@ -107,9 +107,9 @@ def missing_part() -> str | None:
 
 
 def find_session() -> SparkSession:
-    """The active session, or a new one on all cores of this machine.
+    """Return the active session, or a new one on all cores of this machine.
 
-    The master of a new session is taken from EVERMAT_SPARK_MASTER where that is set.
+    The master of a new session is taken from EVERMAT_SPARK_MASTER if it is set.
 
     Raises:
         SparkSetupError: PySpark or Java is missing, or Spark does not start.
@@ -143,7 +143,7 @@ def find_session() -> SparkSession:
 
 
 def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
-    """The same frame in another session of the same application.
+    """Return the same frame in another session of the same application.
 
     Names of views and settings of plans belong to a session.
     """
@@ -164,8 +164,8 @@ _numbers = count()
 class ForFewRows:
     """Switches a session to the settings for few rows, and back.
 
-    All settings at once: they are switched for every plan, and one by one took longer
-    than to run it.
+    All settings are switched at once: this is done for every plan, and switching them
+    one by one takes longer than running the plan.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -179,7 +179,7 @@ class ForFewRows:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Run plans that read few rows in here."""
+        """Use the settings for plans that read few rows in a block."""
         self._settings.setConf(self._few)
         try:
             yield
@@ -196,14 +196,13 @@ def _properties(jvm: Any, settings: Mapping[str, str | None]) -> object:  # noqa
 
 @contextmanager
 def called_here(session: SparkSession, doing: str = "") -> Iterator[None]:
-    """Make and run plans in here.
+    """Set the call site and the description of jobs in a block.
 
-    Spark looks through the stack for who called it, once for each step of a plan,
-    unless it is told.
+    Otherwise Spark searches the stack for the call site at each step of a plan.
 
     Args:
         session: runs the plans.
-        doing: what for, as Spark's pages show it.
+        doing: their purpose, for Spark's web interface.
     """
     context = session.sparkContext
     wanted = {**CALL_SITE, "spark.job.description": f"evermat: {doing}"}
@@ -221,13 +220,13 @@ def called_here(session: SparkSession, doing: str = "") -> Iterator[None]:
 
 @contextmanager
 def without_constraints(frame: DataFrame) -> Iterator[None]:
-    """Checkpoint a frame in here, and the checkpoint has no constraints.
+    """Make checkpoints of a frame in a block without constraints.
 
-    Those of the plan can name columns that the checkpoint does not have, and Spark
-    fails over them. The plan itself is made with constraints: they narrow its scans.
+    The constraints of the plan can name columns that the checkpoint lacks, which makes
+    Spark fail. The plan itself is made with constraints, because they narrow its scans.
     """
     setting, conf = "spark.sql.constraintPropagation.enabled", frame.sparkSession.conf
-    # Asking for the files has the plan made, and runs nothing.
+    # Asking for the files makes the plan, and runs nothing.
     frame.inputFiles()
     conf.set(setting, "false")
     try:
@@ -237,14 +236,15 @@ def without_constraints(frame: DataFrame) -> Iterator[None]:
 
 
 def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
-    """The rows of a frame as they are now, wherever they came from.
+    """Checkpoint the current rows of a frame.
 
-    Losing an executor must not lose them. A session without any keeps them to itself:
-    there is none to lose, and files that others can read take several times as long.
+    Losing an executor must not lose them. A session without executors keeps them
+    locally: there is none to lose, and writing shared files takes several times as
+    long.
 
     Args:
         frame: the frame.
-        few: its rows may stay in memory, where there are no executors.
+        few: whether its rows may stay in memory, if there are no executors.
     """
     session = frame.sparkSession
     if not IS_LOCAL.fullmatch(str(session.sparkContext.master)):
@@ -257,24 +257,25 @@ def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
 
 
 def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
-    """A cached frame as a scan of the cache.
+    """Return a cached frame as a scan of the cache.
 
-    Spark looks for what is cached when it makes a plan. A checkpoint that knows how it
-    is partitioned is then found once, and scanned from its files where the plan names
-    it again. And of caches that nobody read so far Spark assumes what it expected of
-    the plan, where every join multiplies, instead of how large they are.
+    Spark looks for cached data when it makes a plan. A checkpoint with a known
+    partitioning would then be found once, and scanned from its files if the plan names
+    it again. And until a cache is first read, Spark uses the estimate of the plan, in
+    which every join multiplies, instead of its size.
 
     Args:
         frame: the frame.
-        rows: how many rows it has, if that is known.
+        rows: its number of rows, if known.
     """
     from pyspark.sql import DataFrame as Frame  # noqa: PLC0415  slow to load
 
-    # PySpark has no name for it: what follows is what its own frames are made of.
+    # PySpark has no public interface for it; its own frames are made like this.
     session, inside = frame.sparkSession, cast("Any", frame.sparkSession)
     cached = cast("Any", frame)._jdf.queryExecution().withCachedData()  # noqa: SLF001
     if rows is not None:
-        # Sizes are of a type that Python cannot hand over: some numbers have them.
+        # Python cannot construct the type of sizes, so they are taken from a range of
+        # numbers.
         numbers = session.range(max(rows, 1) * len(frame.columns))
         alike = cast("Any", numbers)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
         getattr(cached, "statsOfPlanToCache_$eq")(alike.stats())
@@ -283,33 +284,33 @@ def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
 
 
 def let_go(frame: DataFrame) -> None:
-    """Have Java forget a frame that Python does not need; its views stay.
+    """Release a frame in Java that Python does not need; its views stay.
 
-    Python would do so when it collects garbage, as objects of Java refer to themselves
-    there. Until then, Java would keep all that the driver has sent with the frame.
+    Python would do so at a garbage collection, because Java objects in Python refer to
+    themselves. Until then, Java would keep all data that the driver has sent with it.
     """
     gateway = cast("Any", frame.sparkSession.sparkContext)._gateway  # noqa: SLF001
     gateway.detach(cast("Any", frame)._jdf)  # noqa: SLF001
 
 
 def shared_folder(session: SparkSession) -> str:
-    """A folder that the driver and all workers see, for what does not last."""
+    """Return a folder for temporary data that driver and all workers can access."""
     is_local = IS_LOCAL.fullmatch(str(session.sparkContext.master)) is not None
     return require_place(session, is_local=is_local)
 
 
 def own_session(session: SparkSession) -> SparkSession:
-    """A session on the same cluster with settings and view names of its own."""
+    """Return a session on the same cluster with settings and view names of its own."""
     own = session.newSession()
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
     context = own.sparkContext
     if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        # Workers on this machine need the packages that this process has.
+        # Workers on this machine need the packages of this process.
         context.pythonExec = sys.executable
     parallelism = str(context.defaultParallelism)
     own.conf.set("spark.sql.shuffle.partitions", parallelism)
-    # Spark takes the same number by itself, and this can be switched back to.
+    # Spark's default is the same number; setting it allows switching back to it.
     own.conf.set("spark.sql.leafNodeDefaultParallelism", parallelism)
     return own

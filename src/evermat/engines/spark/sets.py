@@ -1,4 +1,4 @@
-"""Sets of facts: settled, growing and stored, and what views of them come to."""
+"""Sets of facts: settled, growing and stored, and the evaluation of views."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Stored(StoredFacts):
-    """A set that an engine keeps."""
+    """A set that an engine keeps between updates."""
 
     __slots__ = ("heap",)
 
@@ -61,7 +61,7 @@ class Growing(GrowingFacts):
         self.heap = heap
 
     def add(self, facts: Facts) -> None:
-        """Add facts; what is already there is no error."""
+        """Add facts, which may be in the set already."""
         require_bounded(facts)
         settled = settle(facts, self.heap.cluster)
         if self.heap.moment not in settled.apart:
@@ -69,7 +69,7 @@ class Growing(GrowingFacts):
         self.heap.add(settled.block)
 
     def discard(self, facts: Facts) -> None:
-        """Take facts out; what is not there is no error."""
+        """Remove facts, which need not be in the set."""
         gone = intersection(self.heap.rows(), rows_of(facts, self.heap.cluster))
         self.heap.remove(block_rows(settled_block(gone)))
 
@@ -78,7 +78,7 @@ class Settled(SettledFacts):
     """A fixed set.
 
     Attributes:
-        apart: heaps at moments at which they had none of the facts.
+        apart: heaps, with the moments at which they had none of the facts.
     """
 
     __slots__ = ("apart", "block")
@@ -103,7 +103,7 @@ class Settled(SettledFacts):
         return frozenset(names[tag] for tag in self.block.sizes)
 
     def without_numbers(self) -> Settled:
-        """The same facts, and nothing but the facts."""
+        """Return the same facts without counts."""
         block, table = self.block, self.block.table
         if table is None or "n" not in table.column_names:
             return self
@@ -127,7 +127,7 @@ class Counted(Counts):
         return self._facts
 
     def total(self) -> int:
-        """How many matches there were."""
+        """Return the number of matches."""
         if self.block.table is None:
             return sum(self.block.numbers.values())
         return int(pc.sum(self.block.table["n"]).as_py() or 0)
@@ -137,7 +137,7 @@ class Counted(Counts):
 
 
 def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
-    """The rows of a view as of now, or those of some relations."""
+    """Return the current rows of a view, or those of some relations."""
     match facts:
         case Settled():
             return block_rows(facts.block, tags)
@@ -160,16 +160,16 @@ def rows_of(facts: Facts, cluster: Cluster, tags: Tags = None) -> Rows:
 
 
 def _before(facts: Facts, less: Facts, tags: Tags) -> Rows | None:
-    """A set without what it grew by last, which nobody has to look for."""
+    """Return a set without its last addition, which needs no look-up."""
     if isinstance(facts, Growing | Stored) and isinstance(less, Settled):
         return facts.heap.rows_before(less.block, tags)
     return None
 
 
 def _found_in(rows: Rows, facts: Facts) -> Rows:
-    """Those of some rows on the driver that a view has, on the driver as well.
+    """Return those of some rows on the driver that are in a view, on the driver.
 
-    Large sets are looked into for the few rows, instead of being worked out.
+    The few rows are looked up in large sets, which are not evaluated as a whole.
     """
     if not rows.bound:
         return rows
@@ -191,7 +191,7 @@ def _found_in(rows: Rows, facts: Facts) -> Rows:
 
 
 def _rows_beside(rows: Rows, facts: Facts, tags: Tags) -> Rows:
-    """The rows of a view that can be among some rows."""
+    """Return the rows of a view that can be among some rows."""
     if rows.table is not None:
         return _found_in(rows, facts)
     if not rows.bound:
@@ -208,7 +208,7 @@ def _rows_within(facts: Facts, region: Region, cluster: Cluster, tags: Tags) -> 
 
 
 def settle(facts: Facts, cluster: Cluster) -> Settled:
-    """Work out a view."""
+    """Evaluate a view."""
     if isinstance(facts, Settled):
         return facts
     apart = _apart(facts)
@@ -221,9 +221,9 @@ def settle(facts: Facts, cluster: Cluster) -> Settled:
 
 
 def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
-    """Run a pending plan, and mark in the same go what is known already.
+    """Run a pending plan, and mark known rows in the same job.
 
-    Returns the rows that are not known; None if it is better to do it one by one.
+    Return the new rows; None if two separate steps are better.
     """
     cluster = block.cluster
     if pending.marked is not None and isinstance(known, Growing | Stored):
@@ -238,14 +238,14 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
     if bound <= FEW_ROWS:
         parts = [concatenated(parts)]
     width = max(block.width, *(part.width for part in parts))
-    # A column that is given its own name is a new one to Spark, and the partitioning
-    # by the old one is forgotten.
+    # Spark treats a column that is given its own name as a new one, and loses the
+    # partitioning by the old one.
     added = "".join(f", 0L AS c{at}" for at in range(block.width, width))
     sql = f"SELECT *{added}, false AS old FROM ({pending.sql()})"  # noqa: S608
-    # One join for each large level: they are partitioned like what is found, and a
-    # union of them would not be. Joins by hash need no job of their own, as broadcasts
-    # do. Their table is made of the smaller side: often far more is known than found.
-    # A task makes all of them at once.
+    # One join for each large level: levels have the same partitioning as the result,
+    # and a union of them would not. Unlike broadcasts, hash joins need no job of their
+    # own. The hash table is built of the smaller side: often there are far more known
+    # facts than results. A task builds all tables at once.
     hashed = 0
     for part in parts:
         side, size = min(("l", pending.guess), ("r", part.bound), key=itemgetter(1))
@@ -259,13 +259,13 @@ def _split(block: Block, pending: Pending, known: Facts) -> Block | None:
 
 
 def _marked(found: str, known: str, keys: list[str], hint: str) -> str:
-    """Rows that were found, `old` where they are among those that are known.
+    """Return found rows, with `old` true if they are among known ones.
 
     Args:
         found: a plan for rows with `n` and `old`.
         known: a plan for rows.
         keys: the columns of rows.
-        hint: how to join them, `l` and `r`.
+        hint: the join hint, for `l` and `r`.
     """
     names = ", ".join(f"l.{key}" for key in keys)
     on = " AND ".join(f"l.{key} = r.{key}" for key in keys)
@@ -277,7 +277,7 @@ def _marked(found: str, known: str, keys: list[str], hint: str) -> str:
 
 
 def _new_among(block: Block, every: Block, new: Block, known: Facts) -> Block:
-    """Those rows of a plan that are not known, when it has been run."""
+    """Return the new rows of a plan after it was run."""
     block.become(every)
     if not new.size:
         return empty(block.cluster).block
@@ -285,7 +285,7 @@ def _new_among(block: Block, every: Block, new: Block, known: Facts) -> Block:
 
 
 def _room_in(facts: Facts, cluster: Cluster) -> int:
-    """How many more facts a set may have on the driver."""
+    """Return how many more facts a set may have on the driver."""
     room = cluster.small
     if isinstance(facts, Growing | Stored) and facts.heap.contents.local is not None:
         room -= facts.heap.contents.local.size
@@ -293,7 +293,7 @@ def _room_in(facts: Facts, cluster: Cluster) -> int:
 
 
 def _parts_of(facts: Facts, cluster: Cluster, tags: Tags) -> list[Rows]:
-    """The rows of a view in parts that have none in common."""
+    """Return the rows of a view in disjoint parts."""
     if isinstance(facts, Growing | Stored):
         return facts.heap.parts(tags)
     rows = rows_of(facts, cluster, tags)
@@ -301,7 +301,7 @@ def _parts_of(facts: Facts, cluster: Cluster, tags: Tags) -> list[Rows]:
 
 
 def _apart(facts: Facts) -> frozenset[tuple[int, int]]:
-    """Heaps that certainly have none of the facts of a view."""
+    """Return heaps that certainly have none of the facts of a view."""
     match facts:
         case Settled():
             return facts.apart
@@ -317,7 +317,7 @@ def _apart(facts: Facts) -> frozenset[tuple[int, int]]:
 
 
 def _parts(facts: Facts) -> frozenset[tuple[int, int]]:
-    """Heaps all of whose facts a view has."""
+    """Return heaps all of whose facts are in a view."""
     match facts:
         case Growing() | Stored():
             return frozenset({facts.heap.moment})
@@ -327,17 +327,17 @@ def _parts(facts: Facts) -> frozenset[tuple[int, int]]:
 
 
 def as_settled(facts: Facts) -> Settled:
-    """A set that this engine settled."""
+    """Return a set that this engine settled."""
     if not isinstance(facts, Settled):
         raise foreign(facts)
     return facts
 
 
 def foreign(facts: Facts) -> EngineUseError:
-    """The error for a set of another engine."""
+    """Return the error for a set of another engine."""
     return EngineUseError(f"`{type(facts).__name__}` is no set of this engine")
 
 
 def empty(cluster: Cluster) -> Settled:
-    """The empty set."""
+    """Return the empty set."""
     return Settled(cast("Block", no_rows(cluster).block))

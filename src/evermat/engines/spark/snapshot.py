@@ -1,4 +1,4 @@
-"""Copies of facts that outlive what happens to the engine."""
+"""Copies of facts that outlive later changes of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Copy:
-    """Rows as of one moment. Blocks never change, so nothing is copied."""
+    """Rows at one moment. Blocks never change, so nothing is copied."""
 
     def __init__(
         self, cluster: Cluster, rows: Rows, arities: Mapping[str, int]
@@ -29,7 +29,7 @@ class Copy:
         self._sizes: Mapping[str, int] | None = None
 
     def relations(self) -> Mapping[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         if self._sizes is None:
             sizes = self._counted()
             names = self._cluster.names
@@ -49,7 +49,7 @@ class Copy:
         return dict(zip(table["tag"].to_pylist(), table["n"].to_pylist(), strict=True))
 
     def read(self, relation: str) -> pa.Table:
-        """The rows of a relation, as columns of terms."""
+        """Return the rows of a relation, as columns of terms."""
         tag, arity = self._cluster.tags.get(relation), self._arities.get(relation, 0)
         if tag is None:
             return decoded(self._cluster, _nothing(arity), arity)
@@ -61,12 +61,12 @@ class Copy:
         return decoded(self._cluster, ids, arity)
 
     def is_large(self, relation: str) -> bool:
-        """Whether a relation has more rows than the driver should be given."""
+        """Return whether a relation has too many rows for the driver."""
         size = self.relations().get(relation, 0)
         return size > self._cluster.small and bool(self._arities[relation])
 
     def distant(self, relation: str) -> ClusterRows:
-        """The rows of a relation, where they are."""
+        """Return the distributed rows of a relation."""
         from evermat.engines.spark.decoding import ClusterRows  # noqa: PLC0415  it needs us
 
         tag, arity = self._cluster.tags[relation], self._arities[relation]
@@ -74,7 +74,7 @@ class Copy:
 
 
 def decoded(cluster: Cluster, table: pa.Table, arity: int) -> pa.Table:
-    """Rows of one relation as columns of terms."""
+    """Return rows of one relation as columns of terms."""
     if arity == 0:
         # A table without columns still has a number of rows.
         return pa.table({"": pa.nulls(table.num_rows)}).select([])

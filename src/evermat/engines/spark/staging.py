@@ -1,8 +1,8 @@
-"""Frames of Spark on their way in: encoded by tasks, looked at, and taken as facts.
+"""Frames of Spark as input: encoded by tasks, checked, and converted to facts.
 
 A frame is read once. Its rows of ids and its constants (`encoding`) are a reliable
-checkpoint, so that a source that gives something else each time is no harm. Only sums
-come to the driver, and rows where there are few.
+checkpoint, so nondeterministic sources do no harm. Only sums are collected on the
+driver, and rows if there are few.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class EncodedFrame:
 
     Attributes:
         frame: in the layout of `encoding`.
-        names: what the columns of the rows are called.
+        names: the names of the columns of the rows.
     """
 
     def __init__(self, frame: DataFrame, names: Sequence[str]) -> None:
@@ -57,11 +57,11 @@ class EncodedFrame:
 
     @property
     def columns(self) -> list[str]:
-        """What the columns are called, as frames of Spark say it."""
+        """The names of the columns, as in frames of Spark."""
         return list(self.names)
 
     def union(self, other: EncodedFrame) -> EncodedFrame:
-        """The rows of both.
+        """Return the rows of both.
 
         Raises:
             ArityMismatchError: they have different numbers of columns.
@@ -71,7 +71,7 @@ class EncodedFrame:
         return EncodedFrame(self.frame.unionAll(other.frame), self.names)
 
     def toArrow(self) -> pa.Table:  # noqa: N802  as frames of Spark call it
-        """The rows on the driver, as columns of terms: for other engines."""
+        """Return the rows on the driver, as columns of terms: for other engines."""
         table = self.frame.where(f"sort <= {TERM}").toArrow()
         dictionary = Dictionary()
         _learn(dictionary, table)
@@ -81,12 +81,12 @@ class EncodedFrame:
 
 
 class StagedRows(ABC):
-    """Rows of one relation on the cluster, as ids; each of them perhaps twice.
+    """Rows of one relation on the cluster, as ids; they may have duplicates.
 
     Attributes:
-        num_columns: how many arguments they have.
-        num_rows: how many there are.
-        kinds: for each column the kinds that it holds, with a constant of each.
+        num_columns: the number of arguments.
+        num_rows: the number of rows.
+        kinds: for each column the kinds in it, with a constant of each.
     """
 
     num_columns: int
@@ -95,15 +95,15 @@ class StagedRows(ABC):
 
     @abstractmethod
     def mentions(self, column: int, constant: Constant) -> bool:
-        """Whether a constant occurs in a column."""
+        """Return whether a constant occurs in a column."""
 
     @abstractmethod
     def table(self) -> pa.Table:
-        """The rows on the driver, as columns of terms."""
+        """Return the rows on the driver, as columns of terms."""
 
     @abstractmethod
     def block(self, tag: int) -> Block:
-        """The rows as facts of a relation; their constants are made known.
+        """Return the rows as facts of a relation, adding their constants.
 
         Raises:
             DigestCollisionError: two constants have the same id.
@@ -111,7 +111,7 @@ class StagedRows(ABC):
 
 
 class KnownRows(StagedRows):
-    """Rows of this engine itself, with constants that are known."""
+    """Rows of this engine itself, with known constants."""
 
     def __init__(self, rows: ClusterRows) -> None:
         self._rows = rows
@@ -120,20 +120,20 @@ class KnownRows(StagedRows):
         self.kinds = [{} for _ in range(rows.num_columns)]
 
     def mentions(self, column: int, constant: Constant) -> bool:
-        """Whether a constant occurs in a column."""
+        """Return whether a constant occurs in a column."""
         return self._rows.mentions(column, constant_id(constant))
 
     def table(self) -> pa.Table:
-        """The rows on the driver, as columns of terms."""
+        """Return the rows on the driver, as columns of terms."""
         return self._rows.read()
 
     def block(self, tag: int) -> Block:
-        """The rows as facts of a relation, perhaps of another one."""
+        """Return the rows as facts of a relation, possibly of another one."""
         return self._rows.block(tag)
 
 
 class EncodedRows(StagedRows):
-    """Rows that come from elsewhere, encoded by tasks."""
+    """Rows of other sources, encoded by tasks."""
 
     def __init__(
         self, cluster: Cluster, frame: DataFrame, names: Sequence[str]
@@ -165,7 +165,7 @@ class EncodedRows(StagedRows):
                 self.kinds[row["column"]][kind] = Constant(kind, row["text"])
 
     def mentions(self, column: int, constant: Constant) -> bool:
-        """Whether a constant occurs in a column."""
+        """Return whether a constant occurs in a column."""
         found = self._cluster.collect(
             f"SELECT 1 FROM {self._view} WHERE sort = {FACT} AND "  # noqa: S608
             f"c{column} = {constant_id(constant)}L LIMIT 1"
@@ -173,11 +173,11 @@ class EncodedRows(StagedRows):
         return bool(found.num_rows)
 
     def table(self) -> pa.Table:
-        """The rows on the driver, as columns of terms."""
+        """Return the rows on the driver, as columns of terms."""
         return self._encoded.toArrow()
 
     def block(self, tag: int) -> Block:
-        """The rows as facts of a relation; their constants are made known."""
+        """Return the rows as facts of a relation, adding their constants."""
         cluster, width = self._cluster, width_of(self.num_columns)
         if max(self.num_rows, self._term_rows) <= cluster.small:
             table = cluster.collect(f"SELECT * FROM {self._view} WHERE sort <= {TERM}")  # noqa: S608
@@ -210,13 +210,13 @@ class EncodedRows(StagedRows):
 
 
 def stage(cluster: Cluster, parts: Sequence[Any], name: str) -> StagedRows:
-    """Frames and tables of one predicate, encoded on the cluster.
+    """Encode frames and tables of one predicate on the cluster.
 
     Args:
-        cluster: where to.
-        parts: frames of Spark, encoded frames and Arrow tables; or rows of an engine
-            on the same cluster.
-        name: of the predicate.
+        cluster: the cluster.
+        parts: frames of Spark, encoded frames and Arrow tables; or rows of an engine on
+            the same cluster.
+        name: the name of the predicate.
 
     Raises:
         ArityMismatchError: the parts have different numbers of columns.
@@ -249,12 +249,12 @@ def _encoded(cluster: Cluster, part: Any) -> EncodedFrame:  # noqa: ANN401  see 
 
 
 def _is_ours(part: object, cluster: Cluster) -> TypeGuard[ClusterRows]:
-    """Whether rows are those of an engine with the same dictionary."""
+    """Return whether rows are those of an engine with the same dictionary."""
     return isinstance(part, ClusterRows) and part.cluster is cluster
 
 
 def _require_constants(frame: DataFrame) -> None:
-    """Refuse columns of types that have no constants, before anything is read."""
+    """Reject columns of types that have no constants, before anything is read."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  optional
 
     for field in frame.schema:
@@ -262,7 +262,7 @@ def _require_constants(frame: DataFrame) -> None:
 
 
 def spark_terms(table: pa.Table) -> pa.Table:
-    """A table as columns of terms, in types that Spark has."""
+    """Return a table as columns of terms, in types that Spark supports."""
     plain = pa.struct([("kind", pa.int32()), ("text", pa.string())])
     terms = term_table(table)
     names = [str(at) for at in range(terms.num_columns)]

@@ -1,8 +1,8 @@
-"""What is counted while a plan runs, so that counting is no job of its own.
+"""Statistics that are collected while a plan runs, without a job of their own.
 
-Rows are counted by relation, exactly. Of relations with three columns or more, which
-are triples as a rule, it is also said how many rows certain constants have at most:
-most patterns over triples name a property, and some a class.
+Rows are counted by relation, exactly. For relations with three columns or more, usually
+triples, there are also upper bounds for the number of rows with certain constants: most
+patterns over triples name a property, and some a class.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST_TAGS = 40
-"""Relations up to which they are counted on the way: each is a sum for every row."""
+"""Relations up to which they are counted by the plan: each is a sum over all rows."""
 TRIPLE = 3
 ERROR = 0.002
-"""The share of all rows by which a bound may be too large, as a rule."""
+"""The share of all rows by which an upper bound may usually be too large."""
 CERTAINTY = 0.9
 SEED = 1
 _METRICS = "metrics"
@@ -32,7 +32,7 @@ _MASK = (1 << 64) - 1
 
 
 class Frequencies:
-    """How many rows have a number, at most: a count-min sketch that Spark made."""
+    """Upper bounds of the rows with a number: a count-min sketch made by Spark."""
 
     def __init__(self, sketch: bytes) -> None:
         _, _, depth, width = _HEAD.unpack_from(sketch)
@@ -41,7 +41,7 @@ class Frequencies:
         self._counts = numbers[depth:].reshape(depth, width)
 
     def most(self, number: int) -> int:
-        """The bound for a number."""
+        """Return the bound for a number."""
         _, width = self._counts.shape
         return min(
             int(self._counts[row, _place(factor * number, width)])
@@ -50,7 +50,7 @@ class Frequencies:
 
 
 def _place(product: int, width: int) -> int:
-    """Where a number is counted, as Spark's `CountMinSketch` has it."""
+    """Return where a number is counted, as in Spark's `CountMinSketch`."""
     product = _signed(product)
     return (_signed(product + (product >> 32)) & _PRIME) % width
 
@@ -62,12 +62,12 @@ def _signed(number: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """What is known about the rows of a plan, by relation.
+    """Statistics of the rows of a plan, by relation.
 
     Attributes:
-        sizes: how many rows there are.
-        numbers: the sum of `n`, or how many rows.
-        new: how many are not marked as old.
+        sizes: the number of rows.
+        numbers: the sum of `n`, or the number of rows.
+        new: the number of rows not marked as old.
         second: bounds for the relation and the second column together.
         third: bounds for the relation, the second and the third column together.
     """
@@ -79,7 +79,7 @@ class Summary:
     third: Frequencies | None = None
 
     def most(self, tag: int, second: int | None, third: int | None) -> int:
-        """How many rows of a relation have these constants, at most."""
+        """Return an upper bound of the rows of a relation with these constants."""
         bound = self.sizes.get(tag, 0)
         if second is None or self.second is None or self.third is None:
             return bound
@@ -97,13 +97,13 @@ def _with_tag(number: int, tag: int) -> int:
 def observed(
     frame: DataFrame, names: Collection[str], tags: Iterable[int], width: int
 ) -> tuple[DataFrame, Observed]:
-    """The same frame, and what will be known about it once it has been run.
+    """Return the same frame, with the statistics that will be known after it is run.
 
     Args:
-        frame: has `tag`, `c0` and so on, and perhaps `n` and `old`.
+        frame: has `tag`, `c0`, …, and optionally `n` and `old`.
         names: the names of its columns.
         tags: all relations that may have rows.
-        width: how many columns rows have.
+        width: the number of columns of rows.
     """
     from pyspark.sql import Observation, functions  # noqa: PLC0415  slow to load
 
@@ -125,7 +125,7 @@ def observed(
             metrics[name] = (
                 f"count_min_sketch({number}, {ERROR}D, {CERTAINTY}D, {SEED})"
             )
-    # One expression is handed over sooner than many.
+    # One expression is transferred faster than many.
     together = ", ".join(f"{sql} AS {name}" for name, sql in metrics.items())
     column = functions.expr(f"struct({together}) AS {_METRICS}")
     observation = Observation()
@@ -133,14 +133,14 @@ def observed(
 
 
 class Observed:
-    """A summary that is there once its frame has been run."""
+    """A summary that is available once its frame has been run."""
 
     def __init__(self, observation: object, tags: tuple[int, ...]) -> None:
         self._observation = observation
         self._tags = tags
 
     def summary(self) -> Summary | None:
-        """The summary; None if nothing was counted, or a relation was forgotten."""
+        """Return the summary; None if rows or a relation were not counted."""
         metrics = getattr(self._observation, "get")  # noqa: B009  the types lack it
         found = metrics[_METRICS].asDict() if metrics else {}
         sizes = {tag: found.get(f"s{tag}", 0) for tag in self._tags}

@@ -1,8 +1,8 @@
-"""Parquet files that tasks write and read by themselves, wherever they are.
+"""Parquet files that tasks write and read themselves, in any store.
 
-Spark's own files need a library of Hadoop for every sort of store. Tasks have Arrow,
-and open the store as the driver does. A file counts once its name comes back to the
-driver: what is left of a task that failed, or that another one overtook, is in no list.
+Spark's own files need a Hadoop library for every kind of store. Tasks have Arrow, and
+open the store like the driver. A file counts once its name is returned to the driver:
+files of failed or superseded tasks are in no list.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class WrittenFile(NamedTuple):
     """A file that a task has finished.
 
     Attributes:
-        digest: what its readers verify it by.
-        counts: how many rows have the same values in some columns, as JSON: a list of
+        digest: the digest for its readers.
+        counts: the number of rows with equal values in some columns, as JSON: a list of
             the values and the number.
     """
 
@@ -54,13 +54,13 @@ class WrittenFile(NamedTuple):
 def write_parquet(
     frame: DataFrame, storage: Open, folder: str, *, count_by: Sequence[str] = ()
 ) -> list[WrittenFile]:
-    """Have tasks write a frame, each of them a file.
+    """Write a frame in tasks, one file each.
 
     Args:
-        frame: what to write; tasks without rows write nothing.
+        frame: the frame; tasks without rows write nothing.
         storage: opens the storage, in a task.
-        folder: where the files are to be, in that storage.
-        count_by: columns by whose values rows are counted on the way.
+        folder: the folder of the files, in that storage.
+        count_by: columns by whose values rows are counted while writing.
     """
     task = partial(write_task, storage, folder, tuple(count_by))
     rows = map_in_tasks(frame, task, _WRITTEN).collect()
@@ -73,13 +73,13 @@ def read_parquet(
     files: Sequence[tuple[str, int, str | None]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """A frame of the rows of files, which tasks read.
+    """Return a frame of the rows of files, which tasks read.
 
     Args:
-        session: where.
+        session: the session.
         storage: opens the storage, in a task.
-        files: their paths, how many rows they have, and their digests.
-        schema: the columns to read; those that a file does not have are null.
+        files: their paths, numbers of rows, and digests.
+        schema: the columns to read; those that a file lacks are null.
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  optional
 
@@ -91,12 +91,12 @@ def read_parquet(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The row groups of a file with a number that leaves a remainder.
+    """The row groups of a file whose numbers have some remainder.
 
     Attributes:
-        of: into how many pieces the file is cut.
-        rows: how many there are, about.
-        digest: what the file is verified by.
+        of: the number of pieces of the file.
+        rows: the approximate number of rows.
+        digest: the digest of the file.
     """
 
     path: str
@@ -107,7 +107,7 @@ class Piece:
 
 
 def pieces(files: Iterable[tuple[str, int, str | None]]) -> list[Piece]:
-    """Files, and of large files pieces, the largest first."""
+    """Return files, and pieces of large files, the largest first."""
     found = []
     for path, rows, digest in files:
         of = -(-rows // ROWS_IN_A_GROUP) or 1
@@ -116,7 +116,7 @@ def pieces(files: Iterable[tuple[str, int, str | None]]) -> list[Piece]:
 
 
 def shared_out(every: Sequence[Piece], least: int) -> list[list[Piece]]:
-    """Pieces for tasks: as many tasks as the rows need, or as there are cores."""
+    """Divide pieces among tasks: as many as the rows need, or as there are cores."""
     rows = sum(piece.rows for piece in every)
     count = max(min(least, len(every)), rows // ROWS_IN_A_GROUP)
     return [list(every[at::count]) for at in range(count)]
@@ -131,7 +131,7 @@ def write_task(
     count_by: Sequence[str],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Write all rows to a file with a name that no other attempt has."""
+    """Write all rows to a file whose name is unique to this attempt."""
     path = f"{folder}/{uuid4().hex}.parquet"
     groups = _groups(batches)
     first = next(groups, None)
@@ -156,7 +156,7 @@ def write_task(
 
 
 def counted(table: pa.Table, names: Sequence[str]) -> dict[tuple[object, ...], int]:
-    """How many rows have the same values in some columns."""
+    """Return the number of rows with equal values in some columns."""
     groups = table.group_by(list(names), use_threads=False)
     found = groups.aggregate([([], "count_all")]).to_pydict()
     numbers = found.pop("count_all")
@@ -165,7 +165,7 @@ def counted(table: pa.Table, names: Sequence[str]) -> dict[tuple[object, ...], i
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows, as many at once as make a row group."""
+    """Yield the rows in tables of one row group each."""
     some: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

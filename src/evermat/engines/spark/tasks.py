@@ -1,9 +1,8 @@
-"""Functions of our own inside tasks, in processes that outlive them.
+"""Evermat's functions inside tasks, in worker processes that are reused.
 
-They have the access to stores that the driver has. The environment says who may read
-and write, and that of the driver does not reach the processes of tasks by itself. Its
-variables travel within the task, not in settings of Spark, which show up in logs and
-pages.
+They have the driver's access to stores. Environment variables contain credentials, and
+those of the driver are not passed to the processes of tasks by default. They are sent
+within the task, not in settings of Spark, which appear in logs and web pages.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
-"""How variables begin that the clients of stores look at."""
+"""Prefixes of variables that the clients of stores use."""
 
 
 def map_in_tasks(frame: DataFrame, task: Task, schema: str | StructType) -> DataFrame:
-    """What a task makes of a frame; it may read and write what the driver may."""
+    """Apply a task to a frame, with the driver's access to stores."""
     variables = {
         name: value for name, value in os.environ.items() if name.startswith(PREFIXES)
     }
@@ -51,12 +50,12 @@ def _run(
     variables: Mapping[str, str], task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     if next(_tasks) < LOADING:
-        # After each task Spark looks for garbage among all there is. What was loaded
-        # stays, and looking through it takes longer than a small task.
+        # After each task Spark runs the garbage collector. Loaded modules stay, and
+        # scanning them takes longer than a small task.
         gc.freeze()
     for name in _given - variables.keys():
         del os.environ[name]
-    # What a worker was given by those who run it comes first.
+    # Variables set by the administrators of a worker take precedence.
     mine = {name for name in variables if name in _given or name not in os.environ}
     os.environ.update({name: variables[name] for name in mine})
     _given.clear()

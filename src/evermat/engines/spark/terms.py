@@ -1,7 +1,7 @@
 """The part of the dictionary that is on the cluster: a table of ids, kinds and texts.
 
-It is made of levels, each of them written down and never changed; levels of
-similar size are merged. No id is in two levels, nor in a level and on the driver.
+It consists of levels, each of them checkpointed and immutable; levels of similar size
+are merged. No id is in two levels, nor in a level and on the driver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Level:
     """Constants on the cluster.
 
     Attributes:
-        checkpoint: keeps the files, and what is cached of them.
+        checkpoint: keeps the files, and their cached rows.
     """
 
     view: str
@@ -46,18 +46,18 @@ class SpreadTerms:
         self._cluster = cluster
         self._levels: list[_Level] = []
         self.unsaved: list[DataFrame] = []
-        """What came since this was emptied, if a list of that is kept."""
+        """Constants added since this list was last emptied, if it is kept."""
 
     def __len__(self) -> int:
         return sum(level.size for level in self._levels)
 
     def query(self) -> str | None:
-        """A query for `id`, `kind` and `text` of all constants, if there are any."""
+        """Return a query for `id`, `kind` and `text` of all constants, or None."""
         parts = [f"SELECT id, kind, text FROM {each.view}" for each in self._levels]  # noqa: S608
         return " UNION ALL ".join(parts) or None
 
     def find(self, ids: Ids) -> tuple[Ids, pa.StructArray]:
-        """Those of the ids that are there, and their constants."""
+        """Return those of the ids that exist, and their constants."""
         stored, cluster = self.query(), self._cluster
         if stored is None:
             return np.empty(0, np.int64), pa.array([], TERM)
@@ -75,26 +75,27 @@ class SpreadTerms:
     # ----------------------------------------------------------------------- adding
 
     def append(self, terms: pa.Table) -> None:
-        """Take constants that are not there: columns `id`, `kind` and `text`."""
+        """Add new constants: columns `id`, `kind` and `text`."""
         view = self._cluster.register_table(terms)
-        # The driver has put them on the list of what is unsaved, if there is one.
+        # The driver has recorded them as unsaved, if there is such a list.
         self._keep(f"SELECT id, kind, text FROM {view}", terms.num_rows)  # noqa: S608
         self._cluster.waste.append((view, None))
-        # The driver has sent all of them, which is a lot to keep in Java.
+        # The driver has sent all of them, which takes a lot of memory in Java.
         self._cluster.clean()
 
     def add(self, new: str, *, is_saved: bool = False) -> None:
-        """Take the constants that a query gives, perhaps several times.
+        """Add the constants of a query, which may have duplicates.
 
         Args:
             new: a query for `id`, `kind` and `text`.
-            is_saved: whether they come from where constants are saved.
+            is_saved: whether they come from saved constants.
 
         Raises:
             DigestCollisionError: two constants have the same id.
         """
         cluster, dictionary = self._cluster, self._cluster.dictionary
-        # Each id with two of its constants, which are the same unless they clash.
+        # Each id with two of its constants, which are equal unless there is a
+        # collision.
         each = (
             "SELECT id, min(struct(kind, text)) AS one, max(struct(kind, text)) AS "  # noqa: S608
             f"other FROM ({new}) GROUP BY id"
@@ -146,14 +147,14 @@ class SpreadTerms:
     def _level(self, sql: str, size: int) -> _Level:
         cluster = self._cluster
         cluster.jobs += 1
-        # By id, so that a join with ids finds them where they are.
+        # Partitioned by id, so that joins with ids need no shuffle of them.
         frame = cluster.session.sql(f"SELECT * FROM ({sql}) DISTRIBUTE BY id")  # noqa: S608
         checkpoint = written_down(frame)
         return _Level(cluster.register(checkpoint), size, checkpoint)
 
 
 def term_structs(table: pa.Table) -> pa.StructArray:
-    """The columns `kind` and `text` of a table as a column of terms."""
+    """Return the columns `kind` and `text` of a table as a column of terms."""
     kinds = table["kind"].combine_chunks().cast(pa.uint8())
     texts = table["text"].combine_chunks().cast(pa.string())
     return pa.StructArray.from_arrays([kinds, texts], fields=list(TERM))
