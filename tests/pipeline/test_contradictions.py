@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from evermat import KnowledgeBase
 from evermat.cli import OK, WRONG_INPUT
 from evermat.cli import run as evermat
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 PIPELINE = """
 [program]
