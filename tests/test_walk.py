@@ -43,7 +43,7 @@ for name, call in calls.items():
 print(json.dumps(walked))
 """
 
-CEILINGS = {"delete": (36, 359), "query": (18, 110), "new query": (27, 213)}
+CEILINGS = {"delete": (36, 355), "query": (18, 110), "new query": (27, 213)}
 """For each call the files and the functions of ours that it touches."""
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from evermat.engines.embedded.closure_graphs import (
     NO_PAIRS,
     Comparison,
     Pairs,
-    joined,
     paths_of,
 )
 from evermat.engines.embedded.closure_index import (
@@ -118,6 +117,13 @@ class Changes:
     def size(self) -> int:
         """The number of entries."""
         return self.seeds.size + (0 if self.edges is self.seeds else self.edges.size)
+
+
+class ChangedNodes(NamedTuple):
+    """The nodes of changed entries, in two rows: those of seeds, and of other edges."""
+
+    seeds: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.int32]
 
 
 class Search:
@@ -217,7 +223,7 @@ class Search:
         They include all such pairs with a path through a change. None if the search
         costs too much.
         """
-        ends = self._ends(changes)
+        ends = self._ends(self._changed_nodes(changes))
         if ends is None:
             return None
         sources, targets = ends
@@ -243,12 +249,12 @@ class Search:
             added: entries of the second graph that the first lacks.
         """
         self._limit = min(self._limit, REMEMBERED)
-        if not self._are_needed(removed, LESS) and not self._are_needed(added, ALL):
+        lost, gained = self._changed_nodes(removed), self._changed_nodes(added)
+        if not self._are_needed(lost, LESS) and not self._are_needed(gained, ALL):
             return [(NO_PAIRS, NO_PAIRS), (NO_PAIRS, NO_PAIRS)]
-        both = Changes(
-            joined(removed.seeds, added.seeds), joined(removed.edges, added.edges)
-        )
-        ends = self._ends(both, graphs=EITHER)
+        seeds = np.concatenate((lost.seeds, gained.seeds), axis=1)
+        edges = np.concatenate((lost.edges, gained.edges), axis=1)
+        ends = self._ends(ChangedNodes(seeds, edges), graphs=EITHER)
         found = None if ends is None else self._gathered(*ends)
         if found is None:
             return None
@@ -256,18 +262,20 @@ class Search:
             self._as_given(each.pairs(graph) for each in found) for graph in (ALL, LESS)
         ]
 
-    def _are_needed(self, changes: Changes, graphs: int) -> bool:
+    def _are_needed(self, changed: ChangedNodes, graphs: int) -> bool:
         """Return whether a graph may lack a path that replaces a changed entry."""
-        seeds, edges = self._changed_nodes(changes)
+        seeds, edges = changed
         if seeds.shape[1] + edges.shape[1] > FEW_CHANGES:
             return True
         needed = self._needed(seeds, graphs, is_edge=False).size
         return bool(needed or self._needed(edges, graphs, is_edge=True).size)
 
-    def _ends(self, changes: Changes, graphs: int = ALL) -> tuple[Rows, Rows] | None:
+    def _ends(
+        self, changed: ChangedNodes, graphs: int = ALL
+    ) -> tuple[Rows, Rows] | None:
         """Return all nodes that lead to a change, and all nodes reached from one."""
         index, cost = self._index, self._cost(self._limit)
-        seeds, edges = self._changed_nodes(changes)
+        seeds, edges = changed
         if seeds.shape[1] + edges.shape[1] > self._most_changes:
             return None
         if graphs == ALL and seeds.shape[1] + edges.shape[1] <= FEW_CHANGES:
@@ -306,18 +314,15 @@ class Search:
     def _most_changes(self) -> int:
         return max(FEW_CHANGES, self._index.count // SHARE_OF_CHANGES)
 
-    def _changed_nodes(
-        self, changes: Changes
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the nodes of changed seeds, and those of distinct edges."""
+    def _changed_nodes(self, changes: Changes) -> ChangedNodes:
         seeds = self._nodes_of(changes.seeds)
         if self._index.is_one_set:
-            return seeds, seeds[:, :0]
-        return seeds, self._nodes_of(changes.edges)
+            return ChangedNodes(seeds, seeds[:, :0])
+        return ChangedNodes(seeds, self._nodes_of(changes.edges))
 
     def _nodes_of(self, pairs: Pairs) -> npt.NDArray[np.int32]:
         """Return the nodes of changed entries, without those that no graph has."""
-        nodes = np.stack([self._index.nodes(ids) for ids in pairs])
+        nodes = self._index.nodes(np.concatenate(pairs)).reshape(2, -1)
         return nodes[:, (nodes >= 0).all(axis=0)]
 
     def _needed(
@@ -519,6 +524,8 @@ class Gathered:
 
 
 def _distinct(nodes: Rows) -> Rows:
+    if nodes.size <= 1:
+        return nodes
     nodes = np.sort(nodes)
     keep = np.ones(nodes.size, np.bool_)
     keep[1:] = nodes[1:] != nodes[:-1]

@@ -260,6 +260,8 @@ class ClosureOperators:
 
     def _changes(self, closure: Closure, facts: SettledFacts) -> Changes:
         """Return changed facts as entries of the graph of a closure."""
+        if facts.is_empty():
+            return Changes(NO_PAIRS, NO_PAIRS)
         seeds = self._pairs(closure.pattern, facts)
         edges = seeds if closure.edges is None else self._pairs(closure.edges, facts)
         if closure.kind is ClosureKind.RIGHT_LINEAR:
