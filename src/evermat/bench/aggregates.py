@@ -91,7 +91,7 @@ def groups(scale: float) -> Workload:
 
 
 def parts(scale: float) -> Workload:
-    """A parts list of five levels: the cost of a part is a sum of products."""
+    """Return a parts list of five levels: the cost of a part is a sum of products."""
     size = max(100, round(1_000_000 * scale) // _LEVELS)
     chance = np.random.default_rng(2)
     count = max(10, size // 5)

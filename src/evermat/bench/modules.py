@@ -351,7 +351,7 @@ def _times(figures: Figures, options: Options) -> Table:
 
 
 def _by_algorithm(figures: Figures) -> Iterator[str]:
-    """What one fact costs by algorithms that are asked for by name."""
+    """Return the cost of one fact by explicitly chosen algorithms."""
     for row in figures.rows:
         times = [
             f"{seconds_text(seconds)} by `{step.partition(', by ')[2]}`"

@@ -66,7 +66,7 @@ REMAT_WAYS = (
 )
 
 UPDATE_AGAIN = Way("again", "remat", {"equality": "off"})
-"""Starting again as an update: what there was is compared with what there is."""
+"""Rematerialising as an update: the old facts are compared with the new ones."""
 
 MODULE_WAYS = (
     Way("on", "dred-c", {"equality": "off"}),
@@ -127,7 +127,7 @@ def timed(base: KnowledgeBase, algorithm: str, **change: Any) -> dict[str, Any]:
 
 
 def least_of(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The fastest of some updates that do the same: other work only adds to times."""
+    """Return the fastest of some equal updates: other work only adds to times."""
     return dict(min(records, key=lambda record: float(record["seconds"])))
 
 
@@ -189,7 +189,7 @@ def _delete_and_restore(
 
 
 def _warm(base: KnowledgeBase, way: Way, rows: Rows) -> None:
-    """Have indexes and plans made that all updates use."""
+    """Build the indexes and plans that all updates use."""
     base.update(delete=rows, algorithm=way.algorithm)
     base.update(insert=rows, algorithm=way.algorithm)
 

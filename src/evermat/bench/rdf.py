@@ -50,7 +50,7 @@ SMALL = 50_000
 """Triples of a university, for a peer that takes long."""
 
 ENOUGH = 15.0
-"""What took so many seconds is not measured again."""
+"""Seconds from which a measurement is not repeated."""
 
 LEAST, MOST = 0.2, 30
 """Short jobs are repeated for this many seconds, or this many times."""

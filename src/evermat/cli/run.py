@@ -81,7 +81,7 @@ def answer_sparql(
 
 
 def _require_writable(out: str | None) -> None:
-    """See early that answers can be written where they are wanted."""
+    """Check early that answers can be written to their place."""
     if out is not None and not is_database(out):
         require_place(Path(out))
         require_writable(data_file(out))

@@ -168,7 +168,7 @@ def shell(
     base: Base = None,
     allow_path: AllowPath = None,
 ) -> None:
-    """Ask, change and explain, one line after the other.
+    """Query, change and explain, line by line.
 
     A line is a query, a statement that ends with a full stop and is added (or removed,
     after a minus), or a command such as .explain, .plan or .undo; .help lists them.

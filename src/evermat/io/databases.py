@@ -1,9 +1,9 @@
 """Tables of databases: PostgreSQL and SQLite by ADBC, DuckDB, others by SQLAlchemy.
 
-| address                                             | stands for            |
+| address                                             | source or target      |
 | --------------------------------------------------- | --------------------- |
 | `postgresql://user@host/database?table=employee`    | a table or view       |
-| `postgresql://user@host/database?query=SELECT+…`    | what a query answers  |
+| `postgresql://user@host/database?query=SELECT+…`    | the result of a query |
 | `sqlite:///folder/file.db`, `duckdb:///file.duckdb` | the table `PREDICATE` |
 | `mysql+pymysql://user@host/database?table=employee` | a URL of SQLAlchemy   |
 
@@ -100,10 +100,10 @@ def write_database(address: str, table: str, rows: pa.Table) -> None:
     """Replace the rows of a table, in one transaction.
 
     A table that exists keeps its columns, indexes and rights; otherwise it is created.
-    Others read the old rows until all new ones are there.
+    Other sessions read the old rows until the transaction is committed.
 
     Args:
-        address: the database, and maybe the table.
+        address: the database, and optionally the table.
         table: the table to write if the address does not name one.
         rows: ordinary Arrow columns, with the names of those of the table.
 
@@ -184,11 +184,11 @@ class _Adbc:
         self.place = place
 
     def address(self, *, to_write: bool) -> str:
-        """What the driver takes."""
+        """Return the address for the driver."""
         raise NotImplementedError
 
     def fitting(self, rows: pa.Table) -> pa.Table:
-        """The rows with types that the database has."""
+        """Return the rows with types that the database supports."""
         return rows
 
     def read(self, query: str) -> pa.Table:
@@ -229,7 +229,7 @@ class _PostgreSql(_Adbc):
 
 
 def _numbers(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """A column of `numeric` as decimals: the driver hands it out as texts."""
+    """Convert a column of `numeric` to decimals; the driver returns strings."""
     if getattr(column.type, "type_name", "") != "numeric":
         return column
     texts = single(column).storage.dictionary_encode()
@@ -246,7 +246,7 @@ class _Sqlite(_Adbc):
         return f"file:{quote(self.place.file)}?mode={mode}"
 
     def fitting(self, rows: pa.Table) -> pa.Table:
-        """SQLite has no decimals and no moments: they are texts, and lose nothing."""
+        """Return the rows with decimals and moments, which SQLite lacks, as strings."""
         columns = [_decimals_and_moments_as_texts(column) for column in rows.columns]
         return pa.table(columns, names=rows.column_names)
 

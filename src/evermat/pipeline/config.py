@@ -399,7 +399,7 @@ class Section:
         value = self._content.get(key, default)
         if value is default:
             return default
-        # True is an int to Python, and not to anybody else.
+        # In Python True is an int, but not in a configuration.
         fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
         if not fits:
             self.wrong_type(key, _NAMES[kind])
@@ -407,7 +407,7 @@ class Section:
         return cast("T", value)
 
     def any(self, key: str) -> Any:  # noqa: ANN401  whatever stands there
-        """An entry of any type, None if it is not there."""
+        """Return an entry of any type, None if it is missing."""
         self._asked.append(key)
         return self._content.get(key)
 

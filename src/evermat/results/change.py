@@ -153,7 +153,7 @@ class Change:
         return summary.inserted + summary.deleted
 
     def is_empty(self) -> bool:
-        """Whether no fact was added or removed."""
+        """Return whether no fact was added or removed."""
         return not self.sizes
 
     def added(self, predicate: str, sort: Sort = "all") -> Result:

@@ -313,7 +313,7 @@ class Result:
         return found.shown_with(self._prefixes)
 
     def shown_with(self, prefixes: Mapping[str, str]) -> Result:
-        """The same rows, in which people see IRIs with these prefixes."""
+        """Return the same rows, with IRIs displayed with these prefixes."""
         self._prefixes = prefixes
         return self
 

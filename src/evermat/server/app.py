@@ -276,7 +276,7 @@ class _Application:
         return Response(answer.content, error.status_code, headers, media_type=JSON)
 
     async def _unforeseen(self, request: Request, error: Exception) -> Response:
-        """Log an unexpected error; the client is told that it happened."""
+        """Log an unexpected error; the client gets a general message."""
         _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
         document = {
             "error": {

@@ -118,7 +118,7 @@ class Session:
         return str(self.kb.explain(fact.rstrip(" .") if fact.endswith(" .") else fact))
 
     def plan(self, text: str) -> str:
-        """What a statement would change, or how rules are run."""
+        """Return what a statement would change, or the plans of rules."""
         if not text:
             return self.kb.explain_plan()
         if text.startswith("-"):
@@ -130,11 +130,11 @@ class Session:
         return self._told(self.kb.undo())
 
     def facts(self, predicate: str) -> str:
-        """The facts of a predicate."""
+        """Return the facts of a predicate."""
         return self._shown(self.kb[predicate])
 
     def predicates(self, _: str) -> str:
-        """The predicates and their sizes."""
+        """Return the predicates and their sizes."""
         sizes = self.kb.stats()["predicates"]
         return "\n".join(
             f"{name}  {size['facts']:,} facts, {size['explicit']:,} explicit"
@@ -142,12 +142,12 @@ class Session:
         )
 
     def rules(self, _: str) -> str:
-        """The rules."""
+        """Return the rules."""
         printer = Printer(dict(self.kb.prefixes))
         return "\n".join(map(printer.rule, self.kb.rules))
 
     def profile(self, _: str) -> str:
-        """What each rule costs."""
+        """Return the cost of each rule."""
         return str(self.kb.profile())
 
     def quit(self, _: str) -> str:
@@ -156,7 +156,7 @@ class Session:
         return ""
 
     def help(self, _: str) -> str:
-        """What there is."""
+        """Return an overview of lines and commands."""
         lines = [
             'reach("a", ?x)        ask a query',
             'edge("c", "d") .      add a fact or a rule',

@@ -188,7 +188,7 @@ def museum_places(
 
 
 def _lower_kind(number: int, depth: int) -> str:
-    """What a kind follows from: the one below, or what is said of things."""
+    """Return the predicate that derives a kind: the lower kind, or a stated one."""
     is_lowest = depth and number % depth == 0
     return f"stated{number}" if is_lowest else f"kind{number}"
 

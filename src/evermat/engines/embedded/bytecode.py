@@ -140,12 +140,12 @@ def can_be_programmed(plan: Plan) -> bool:
 
 
 def can_begin_alone(plan: Plan) -> bool:
-    """Whether there is a program that joins one row, of nothing, with all patterns."""
+    """Return whether a program can join all patterns, starting from an empty row."""
     return _fits(plan.query, [START, *plan.steps])
 
 
 def begun_alone(plan: Plan) -> Plan:
-    """The same with one row to begin with, as if that were a change."""
+    """Return the plan with an empty row in the place of a change."""
     return Plan(plan.query, [START, *plan.steps], plan.sizes)
 
 

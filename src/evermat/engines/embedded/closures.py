@@ -57,7 +57,7 @@ class ClosureOperators:
 
     Attributes:
         store: the facts.
-        monitor: is told how many facts closures have.
+        monitor: receives the sizes of closures.
     """
 
     store: Store
@@ -128,7 +128,7 @@ class ClosureOperators:
     def read_closure(
         self, closure: Closure, facts: Facts, only: Pattern
     ) -> pa.Table | None:
-        """The closure's facts with the constants of a pattern, if a search is cheap."""
+        """Return the closure's facts that match a pattern, if a search is cheap."""
         pairs = self._at_ends(closure, facts, only)
         if pairs is None:
             return None

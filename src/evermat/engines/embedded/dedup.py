@@ -487,7 +487,7 @@ class Heads:
         return merged(self._counted) if self._counted else None
 
     def table(self) -> Ids:
-        """All that was gathered, by column, each head once."""
+        """Return all distinct heads, by column."""
         counted = self.counted()
         if counted is None:
             return np.empty((self.arity, 0), np.uint32)
@@ -661,7 +661,7 @@ def _exact_rows(
 
 
 def _columns(keys: Keys, arity: int) -> Ids:
-    """The facts that exact keys say, by column."""
+    """Return the facts of exact keys, by column."""
     table: Ids = np.empty((arity, keys.size), np.uint32)
     if arity > 1:
         kernels_rows.split_keys(keys, table[0], table[1])

@@ -48,7 +48,7 @@ _SHORT = 11
 _ADD, _FIND = 1, 0
 
 _LONGEST = 2**31 - 1
-"""Bytes in the texts of a column with 32-bit offsets."""
+"""Largest number of bytes in a string column with 32-bit offsets."""
 
 _FIELDS = list(TERM)
 
@@ -271,7 +271,7 @@ class Dictionary:
         return None
 
     def large_integers(self, ids: Ids) -> npt.NDArray[np.int64] | None:
-        """The numbers of ids that are all integers of 64 bits."""
+        """Return the numbers of ids, if all are 64-bit integers."""
         if not (self.kinds_of(ids) == Kind.INTEGER).all():
             return None
         try:

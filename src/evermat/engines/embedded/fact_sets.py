@@ -139,15 +139,15 @@ class Settled(SettledFacts):
         return self._by_name
 
     def is_empty(self) -> bool:
-        """Whether the set has no facts."""
+        """Return whether the set has no facts."""
         return not self.names
 
     def size(self) -> int:
-        """The number of facts."""
+        """Return the number of facts."""
         return self.every.size
 
     def sizes(self) -> dict[str, int]:
-        """The number of facts of each relation that has any."""
+        """Return the number of facts of each relation that has any."""
         bounds = pairwise((0, *self.ends))
         return {
             name: high - low
@@ -240,7 +240,7 @@ class Growing(GrowingFacts):
         self.bit = bit  # last: without it, there is nothing to release
 
     def is_empty(self) -> bool:
-        """Whether there are no facts in the set."""
+        """Return whether the set has no facts."""
         return not self._parts
 
     def has(self, name: str) -> bool:

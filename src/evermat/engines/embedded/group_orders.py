@@ -1,4 +1,4 @@
-"""Large groups in order, for finding the least or greatest member that is left."""
+"""Sorted orders of large groups, for finding the least or greatest member."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class GroupOrder:
-    """The members of a large group in order, for finding the next least one.
+    """The members of a large group in sorted order, for finding the next least one.
 
-    Members that were there at first are in an array, from which they are taken one by
-    one; those that come later are on a heap. What no longer holds is skipped.
+    The initial members are in an array with a cursor; members added later are on a
+    heap. Members that no longer hold are skipped.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class GroupOrder:
         self._later: list[tuple[int, int]] = []
 
     def add(self, row: int, id_: int) -> None:
-        """Take note of a member that came."""
+        """Add a member."""
         heappush(self._later, (self._sign * id_, row))
 
     def first(self, facts: Facts) -> int | None:
-        """The id of the least member that is there."""
+        """Return the id of the least member that holds."""
         ids = self._relation.table[self._column]
         found = []
         while self._at < self._rows.size:

@@ -208,7 +208,7 @@ class Run(SortedPairs):
         return Run(keys, rows, size)
 
     def without_room(self) -> Run:
-        """A run with the same keys, which are never written over through it."""
+        """Return a run that shares the keys, without spare capacity to write to."""
         run = Run(self.keys, self.rows)
         run._directory, run._base, run._shift = self._directory, self._base, self._shift
         return run

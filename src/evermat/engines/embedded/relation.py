@@ -80,7 +80,7 @@ read them. After that the listener is dropped, and starts from all counts next t
 """
 
 FRESH = 8
-"""A sample is fresh as long as fewer than one row in so many has come or gone."""
+"""A sample is fresh until one row in this many has been added or removed."""
 
 _SLACK = 8
 """Spare capacity: one row in this many."""
@@ -676,9 +676,9 @@ class Relation:
         return known
 
     def sample_again(self) -> None:
-        """Have a sample that was taken when there were nearly as many rows.
+        """Renew the sample unless it was taken at nearly the same size.
 
-        What rules have derived since an older one would seem to be rare.
+        Facts derived since an older sample would seem to be rare.
         """
         known = self._statistics
         if known is None or abs(self.count - known.count) > known.count // FRESH:

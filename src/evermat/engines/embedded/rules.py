@@ -163,9 +163,9 @@ class Plans:
         return program
 
     def asked(self, query: Query) -> Asked:
-        """How a query is answered; from the second time on perhaps by a program.
+        """Return how a query is evaluated, possibly by a program after the first time.
 
-        Those that are asked only once need none.
+        A query that is evaluated only once needs none.
         """
         asked = self.answered.get(query)
         if asked is None or self._has_other_sizes(asked.prepared.plan):

@@ -169,11 +169,11 @@ class AtOnce:
     def answer(
         self, program: Program, views: Views, sets: Sets
     ) -> tuple[Ids, Work] | None:
-        """The heads that a program finds, by column, and the work that it was.
+        """Return the heads that a program finds, by column, and the work done.
 
-        The same head may be found repeatedly.
+        There may be duplicates.
 
-        None if there are many, or much has to be looked at. The relation of the heads
+        None if a limit is exceeded. The relation of the heads
         has no rows.
         """
         work = Work([program], [(program.address, 0, 1, 0)], [FIRST], [program.target])

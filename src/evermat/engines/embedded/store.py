@@ -425,7 +425,7 @@ def missing_rows(relation: Relation, twin: Relation | None) -> Rows | None:
 
 
 def _missing_beside(relation: Relation, twin: Relation) -> Rows:
-    """The same for two relations that share rows."""
+    """Do the same for two relations that share rows."""
     shared = min(relation.shared, twin.shared)
     held = relation.status[:shared] & ~twin.status[:shared] & MATERIALISED
     others = np.arange(shared, relation.count, dtype=np.int32)

@@ -526,7 +526,7 @@ class Cliques:
         return self._dictionary.constant(self._integers.get(value, value))
 
     def assign(self, members: Ids, source: Cliques) -> None:
-        """Replace whole cliques by those of other cliques with the same members."""
+        """Set whole cliques to the state that other cliques have for their members."""
         before = self._images(members)
         with self._writing():
             self._assign(members, source)

@@ -261,7 +261,7 @@ class Cluster:
                 yield IN_ONE_TASK
 
     def _summed_up(self, view: str, columns: frozenset[str]) -> Summary:
-        """What is known about rows, found out by a job of its own."""
+        """Compute the summary of rows by a separate job."""
         self.jobs += 1
         numbers = "sum(n)" if "n" in columns else "count(1)"
         new = "count_if(NOT old)" if "old" in columns else "0L"

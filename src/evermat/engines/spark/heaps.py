@@ -39,8 +39,8 @@ FEW_LEVELS = 4
 FEW_TINY_LEVELS = 12
 """The same for few rows, whose scan costs a plan a few milliseconds."""
 STEP = 3
-"""With more levels, one is merged with later ones that are at least this fraction of
-it.
+"""With more levels, a level is merged with the later ones unless it is more than this
+many times as large as all of them.
 """
 MANY_HOLES = 5
 """A level is rewritten if at least one in this many of its facts is a hole."""

@@ -92,10 +92,10 @@ def limits_of(
 
 
 def limit_of(name: str, setting: str | None, usual: Callable[[], int]) -> int:
-    """A limit: what a session says, else the environment, else what is usual.
+    """Return a limit: the session's, else that of the environment, else the default.
 
     Raises:
-        SparkLimitError: what is said is no number.
+        SparkLimitError: the setting is not a number.
     """
     if setting is not None:
         return _number(f"spark.evermat.{name}", setting)
@@ -113,7 +113,7 @@ def _number(setting: str, text: str) -> int:
 
 
 def facts_in_memory(heap: str = "0") -> int:
-    """For how many facts the driver has memory.
+    """Return the number of facts that the driver has memory for.
 
     Args:
         heap: memory that its Java process may still take, as Spark's settings have it.

@@ -263,7 +263,7 @@ class Planner:
             self._sql = f"SELECT {hint} {names} FROM ({self._sql}) l {on}"  # noqa: S608
         by = ", ".join(f"?{index}" for index in shared) or "nothing"
         self._steps.append(f"join {leaf.name} on {by}, {leaf.bound:,} rows, {how}")
-        # Assume that a fact matches a few others, or one if there are not so many.
+        # Assume up to ten matches per row, but no more than either side has rows.
         self._estimate = min(estimate * 10, max(estimate, leaf.bound))
 
     def _look_up(self, leaf: _Leaf) -> None:

@@ -222,7 +222,7 @@ class Cliques:
             for side in (left, right)
         )
         links, ring = np.zeros((2, ids.size), np.uint32)
-        # The kernel compares texts. Here they are positions in the order, as bytes.
+        # The kernel compares strings. Here they are positions in the order, as bytes.
         texts = np.arange(ids.size, dtype=">i8")
         ends = np.arange(ids.size + 1, dtype=np.int64) * texts.itemsize
         conflict = kernels_cliques.unite(

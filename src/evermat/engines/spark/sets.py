@@ -90,15 +90,15 @@ class Settled(SettledFacts):
         self.apart = apart
 
     def is_empty(self) -> bool:
-        """Whether the set has no facts."""
+        """Return whether the set has no facts."""
         return not self.block.size
 
     def size(self) -> int:
-        """The number of facts."""
+        """Return the number of facts."""
         return self.block.size
 
     def relations(self) -> frozenset[str]:
-        """The relations that have facts in the set."""
+        """Return the relations that have facts in the set."""
         names = self.block.cluster.names
         return frozenset(names[tag] for tag in self.block.sizes)
 
