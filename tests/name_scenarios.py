@@ -14,7 +14,6 @@ import evermat
 import oracle
 from equality_scenarios import is_contradictory
 from evermat.algebra.equality import UnequalValuesError
-from evermat.kb.queries import body_atoms
 from evermat.lang.equality import EqualityError, axioms
 from evermat.lang.parser import parse_program, parse_query
 from evermat.lang.syntax import (
@@ -25,6 +24,7 @@ from evermat.lang.syntax import (
     Rule,
     Variable,
     atom_variables,
+    body_atoms,
     expression_variables,
 )
 from evermat.values import constant

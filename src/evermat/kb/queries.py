@@ -53,12 +53,12 @@ from evermat.lang.syntax import (
     Atom,
     Condition,
     Declaration,
-    Negation,
     Program,
     Rule,
     Term,
     Variable,
     atom_variables,
+    body_atoms,
     expression_variables,
 )
 from evermat.maintenance.counting import Kept
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from collections.abc import (
         Callable,
         Hashable,
-        Iterable,
         Iterator,
         Mapping,
         Sequence,
@@ -266,20 +265,6 @@ def ask(
     if others:
         table = joined_tables([table, *(engine.answer(q, views) for q in others)])
     return table if question.columns else table.slice(0, 1).select([])
-
-
-def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
-    """Yield the atoms of a body, negated ones included."""
-    for element in body:
-        match element:
-            case Atom():
-                yield element
-            case Negation(atom=atom):
-                yield atom
-            case Aggregation():
-                yield from element.atoms()
-            case _:
-                pass
 
 
 def _open_variables(body: tuple[BodyElement, ...]) -> Iterator[str]:

@@ -14,10 +14,8 @@ from evermat.kb.inputs import fact_tables, read_rules
 from evermat.lang.catalogue import ColumnNames
 from evermat.lang.checks import require_valid
 from evermat.lang.syntax import (
-    Aggregation,
     Atom,
     Declaration,
-    Negation,
     Program,
     is_contradiction,
 )
@@ -225,14 +223,7 @@ _NO_RULES = Program()
 def _atoms(program: Program) -> Iterator[Atom]:
     yield from program.facts
     for rule in program.rules:
-        yield from rule.heads
-        for element in rule.body:
-            if isinstance(element, Atom):
-                yield element
-            elif isinstance(element, Negation):
-                yield element.atom
-            elif isinstance(element, Aggregation):
-                yield from element.atoms()
+        yield from rule.atoms()
 
 
 def _require_valid(side: _Side, catalogue: Catalogue) -> None:

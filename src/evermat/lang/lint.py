@@ -35,6 +35,7 @@ from evermat.lang.syntax import (
     Rule,
     Term,
     Variable,
+    body_atoms,
     rule_key,
     rule_variables,
 )
@@ -467,13 +468,7 @@ def lint(
 
 def _body_atoms(program: Program) -> Iterator[Atom]:
     for rule in program.rules:
-        for element in rule.body:
-            if isinstance(element, Atom):
-                yield element
-            elif isinstance(element, Negation):
-                yield element.atom
-            elif isinstance(element, Aggregation):
-                yield from element.atoms()
+        yield from body_atoms(rule.body)
 
 
 def _derived(program: Program) -> set[str]:

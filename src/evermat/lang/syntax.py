@@ -158,16 +158,7 @@ class Aggregation:
 
     def atoms(self) -> Iterator[Atom]:
         """Yield the atoms of the body, including negated and aggregated ones."""
-        for element in self.body:
-            match element:
-                case Atom():
-                    yield element
-                case Negation(atom=atom):
-                    yield atom
-                case Aggregation():
-                    yield from element.atoms()
-                case _:
-                    pass
+        return body_atoms(self.body)
 
 
 AGGREGATE_FUNCTIONS = ("count", "sum", "min", "max", "avg", "list", "any")
@@ -262,16 +253,7 @@ class Rule(_KeyedOnce):
     def atoms(self) -> Iterator[Atom]:
         """Yield all atoms, heads first, including negated and aggregated ones."""
         yield from self.heads
-        for element in self.body:
-            match element:
-                case Atom():
-                    yield element
-                case Negation(atom=atom):
-                    yield atom
-                case Aggregation():
-                    yield from element.atoms()
-                case _:
-                    pass
+        yield from body_atoms(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +388,20 @@ def atom_variables(atom: Atom) -> Iterator[Variable]:
     """Yield the variables of an atom, from left to right, with repetitions."""
     for argument in atom.arguments:
         yield from expression_variables(argument)
+
+
+def body_atoms(body: Iterable[BodyElement]) -> Iterator[Atom]:
+    """Yield the atoms of a body in order, including negated and aggregated ones."""
+    for element in body:
+        match element:
+            case Atom():
+                yield element
+            case Negation(atom=atom):
+                yield atom
+            case Aggregation():
+                yield from body_atoms(element.body)
+            case _:
+                pass
 
 
 def element_variables(element: BodyElement) -> Iterator[Variable]:

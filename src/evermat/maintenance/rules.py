@@ -34,7 +34,7 @@ from evermat.algebra.compile import (
 from evermat.errors import EvermatError
 from evermat.lang.normalise import normal_rules
 from evermat.lang.strata import stratify
-from evermat.lang.syntax import Term, canonical, rule_key
+from evermat.lang.syntax import Term, body_atoms, canonical, rule_key
 from evermat.maintenance.aggregates import plain
 from evermat.maintenance.context import Strata, Stratum
 from evermat.maintenance.counting import Kept
@@ -214,7 +214,9 @@ class ModularPlan(StratumPlan):
     def reads(self) -> frozenset[str]:
         """The relations in the bodies of the rules."""
         return frozenset(
-            atom.predicate for rule in self.rules.rules for atom in _body_atoms(rule)
+            atom.predicate
+            for rule in self.rules.rules
+            for atom in body_atoms(rule.body)
         ) | {each.aggregate.members for each in (*self.aggregates, *self.monotone)}
 
     @cached_property
@@ -360,7 +362,7 @@ def can_be_lazy(module: ClosureModule, rules: Iterable[Rule]) -> bool:
         form.may_be(atom)
         for rule in rules
         if rule not in own
-        for atom in _body_atoms(rule)
+        for atom in body_atoms(rule.body)
     )
 
 
@@ -505,12 +507,6 @@ def _divide(rules: RuleSet, new_rules: frozenset[Rule]) -> tuple[RuleSet, RuleSe
     if len(new) == len(rules.rules):
         return compile_rules((), rules.is_local), rules
     return rules.without(new_rules), compile_rules(new, rules.is_local)
-
-
-def _body_atoms(rule: Rule) -> Iterator[Atom]:
-    yield from rule.positive_atoms()
-    yield from rule.negated_atoms()
-    yield from rule.aggregated_atoms()
 
 
 def _is_closed(plan: StratumPlan) -> bool:

@@ -18,9 +18,9 @@ import pyarrow.fs as arrow_fs
 from evermat.columns import for_spark, natural, table_of_rows, term_table
 from evermat.io.databases import with_password, write_database
 from evermat.io.ntriples import warn_of_left_out
-from evermat.kb.queries import body_atoms
 from evermat.lang.catalogue import UnknownPredicateError
 from evermat.lang.parser import parse_query
+from evermat.lang.syntax import body_atoms
 from evermat.pipeline.config import output_place
 from evermat.pipeline.errors import plain_output_errors, require_feed_of
 from evermat.pipeline.files import file_system, remove, replace_folder, write_file
