@@ -162,7 +162,7 @@ def small_deletions(problem: Problem, task: Mapping[str, Any], tell: Tell) -> No
 
 
 _TURNS = 2
-"""How often an update is measured. The least counts: other work only adds to it."""
+"""Number of measurements of an update; the minimum counts, as other work only adds."""
 
 
 def _delete_and_restore(

@@ -195,7 +195,7 @@ class EngineSettings:
     Attributes:
         contradictions: `refuse` fails a run that causes some; the report of a run
             counts them in any case.
-        place: where facts are kept; by default where there is memory for them.
+        place: the place of facts; by default, where there is memory for them.
     """
 
     name: str = "spark"

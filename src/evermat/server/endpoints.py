@@ -130,8 +130,8 @@ class Nothing(Model):
 class Page(Model):
     """A range of the rows of an answer."""
 
-    limit: int = Field(1000, ge=0, le=1_000_000, description="At most so many rows.")
-    offset: int = Field(0, ge=0, le=1 << 40, description="Leave out so many rows.")
+    limit: int = Field(1000, ge=0, le=1_000_000, description="Largest number of rows.")
+    offset: int = Field(0, ge=0, le=1 << 40, description="Number of rows to skip.")
     order: str | None = Field(
         None, description="Sort by this column; `-column` for descending order."
     )
@@ -141,13 +141,13 @@ class Page(Model):
 class Profiled(Model):
     """Whether to profile rules."""
 
-    profile: bool = Field(default=False, description="Measure what each rule costs.")
+    profile: bool = Field(default=False, description="Measure the cost of each rule.")
 
 
 class Limited(Model):
     """The largest number of results."""
 
-    limit: int = Field(20, ge=0, le=1000, description="At most so many.")
+    limit: int = Field(20, ge=0, le=1000, description="Largest number of results.")
 
 
 class FactsPage(Page):
@@ -214,7 +214,8 @@ class UpdateBody(Model):
     insert: dict[str, Rows] = Field(default_factory=dict)
     delete: dict[str, Rows] = Field(default_factory=dict)
     replace: dict[str, Rows] = Field(
-        default_factory=dict, description="By predicate, all that is inserted of it."
+        default_factory=dict,
+        description="By predicate, its only explicit facts from now on.",
     )
     add_rules: str = Field("", description="Rules to add, in the language.")
     remove_rules: str = Field("", description="Rules to remove.")
@@ -230,15 +231,15 @@ class ExplainParams(Model):
 
     fact: str = Field(description="The fact.", examples=['reach("a", "c")'])
     derivations: int = Field(
-        0, ge=0, le=1000, description="Show so many of all its derivations, too."
+        0, ge=0, le=1000, description="Number of its derivations to show, too."
     )
 
 
 class Since(Model):
     """A known version; later ones are requested."""
 
-    since: int | None = Field(None, ge=0, description="What came after this version.")
-    predicate: str | None = Field(None, description="Only what concerns it.")
+    since: int | None = Field(None, ge=0, description="Changes after this version.")
+    predicate: str | None = Field(None, description="Only changes of it.")
 
 
 # ------------------------------------------------------------------------ reading

@@ -140,11 +140,11 @@ def museum_places(
     """Cliques of related places among many rules on other things (like Claros).
 
     Args:
-        places: how many places there are.
-        objects: how many things were found at one of them.
-        other_rules: how many rules say what kinds of things there are.
+        places: the number of places.
+        objects: the number of objects found at one of them.
+        other_rules: the number of rules about kinds of objects.
         seed: of the random choice.
-        depth: how many of these rules depend on each other; 0 if all of them do.
+        depth: the length of chains of dependent rules; 0 for a single chain.
     """
     random = np.random.default_rng(seed)
     clique = 200

@@ -81,7 +81,7 @@ class Program:
     Attributes:
         label: the name of the query.
         target: the relation of its heads.
-        arity: how many columns it has.
+        arity: the number of its columns.
         address: the address of the bytecode.
         reads_unchanged: whether a pattern reads facts that did not change.
         uses: the indexes that are read, and their relations.

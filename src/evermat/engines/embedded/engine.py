@@ -115,7 +115,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
         self._saturator = Saturator(self)
         self._prover = Prover(self)
         self._used: set[Saturator | Prover] = set()
-        """What the transaction has saturated and searched with."""
+        """The components that the transaction has used."""
         self._aggregator = Aggregator(self)
 
     # ------------------------------------------------------------------- relations

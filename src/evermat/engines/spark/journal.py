@@ -47,7 +47,7 @@ class Part:
     """Facts, and by how much one of their numbers changes.
 
     Attributes:
-        which: which of the numbers.
+        which: the changed number.
         sign: the factor for the numbers of the facts, or for one.
         table: the facts, if they are on the driver, optionally with a column `n`.
         query: for others, returns a query for the facts and for `n`, by the width.
