@@ -108,14 +108,7 @@ class AggregatesByGroup:
         self: _Answers, aggregates: Sequence[Aggregate], facts: Facts
     ) -> SettledFacts:
         """Return the results for all groups."""
-        views = Views(facts, facts)
-        return _union(
-            self,
-            (
-                _interned(self, each, _read(self, _members(each), views))
-                for each in aggregates
-            ),
-        )
+        return union_of(self, [results_of(self, each, facts) for each in aggregates])
 
     def aggregate_again(
         self: _Answers,
@@ -129,9 +122,8 @@ class AggregatesByGroup:
         for each in aggregates:
             groups = set(_read(self, _groups(each), views))
             if groups:
-                members = _read(self, _members(each, groups), views)
-                found.append(_interned(self, each, members))
-        return _union(self, found)
+                found.append(results_of(self, each, facts, groups))
+        return union_of(self, found)
 
     def aggregate_changes(
         self: _Answers,
@@ -149,16 +141,15 @@ class AggregatesByGroup:
                     views = Views(before, before, facts)
                     groups.update(_read(self, _touched(each), views))
             if groups:
-                members = _read(self, _members(each, groups), Views(after, after))
-                new.append(_interned(self, each, members))
-                known = _read(self, _known(each, groups), Views(before, before))
+                new.append(results_of(self, each, after, groups))
+                known = stored_results(self, each, before, groups)
                 table = table_of_rows(known, each.result_arity)
                 old.append(self.intern(each.values, table))
-        removed, added = _union(self, old), _union(self, new)
+        removed, added = union_of(self, old), union_of(self, new)
         return Regrouped(self.settle(removed - added), self.settle(added - removed))
 
 
-def _union(engine: _Answers, sets: Iterable[SettledFacts]) -> SettledFacts:
+def union_of(engine: _Answers, sets: Iterable[SettledFacts]) -> SettledFacts:
     """Return the union of several sets."""
     total: Facts | None = None
     for facts in sets:
@@ -166,12 +157,36 @@ def _union(engine: _Answers, sets: Iterable[SettledFacts]) -> SettledFacts:
     return engine.no_facts() if total is None else engine.settle(total)
 
 
-def _interned(
-    engine: _Answers, aggregate: Aggregate, members: Iterable[Row]
+def results_of(
+    engine: _Answers,
+    aggregate: Aggregate,
+    facts: Facts,
+    groups: Iterable[Row] | None = None,
 ) -> SettledFacts:
-    """Return the results for groups, given all of their members."""
+    """Return the results for all groups of members in a view, or for some groups."""
+    members = _read(engine, _members(aggregate, groups), Views(facts, facts))
     table = _results(engine, aggregate, members)
     return engine.intern(aggregate.values, table)
+
+
+def stored_results(
+    engine: _Answers, aggregate: Aggregate, facts: Facts, groups: Iterable[Row]
+) -> list[Row]:
+    """Return the results in a view that some groups have."""
+    return _read(engine, _known(aggregate, groups), Views(facts, facts))
+
+
+def changed_members(
+    engine: _Answers, aggregate: Aggregate, facts: SettledFacts
+) -> list[Row]:
+    """Return the members among some facts."""
+    if aggregate.members not in facts.relations():
+        return []
+    columns = tuple(Column(at) for at in range(aggregate.arity))
+    pattern = Pattern(aggregate.members, columns, Role.CHANGED)
+    head = Pattern(aggregate.members, columns)
+    query = Query(head, (pattern,), column_count=aggregate.arity, label=aggregate.label)
+    return _read(engine, query, Views(facts, facts, facts))
 
 
 def _read(engine: _Answers, query: Query, views: Views) -> list[Row]:

@@ -230,6 +230,14 @@ def written_aggregate(
     return None
 
 
+def aggregated_by(predicate: str) -> str:
+    """Return which of `ZERO_WHEN_EMPTY` has its results in a predicate, if any."""
+    for function in sorted(ZERO_WHEN_EMPTY):
+        if predicate.startswith(f"{AUXILIARY_MARK}{function}("):
+            return function
+    return ""
+
+
 def with_group(
     element: Aggregation, group: Iterable[str], values: Iterable[Constant]
 ) -> Aggregation:

@@ -48,6 +48,7 @@ from evermat.lang.syntax import (
     Program,
     Rule,
     Variable,
+    aggregated_variables,
     atom_variables,
     bound_by,
     element_variables,
@@ -110,8 +111,12 @@ def unsafe_inside(rule: Rule) -> Iterator[ProgramError]:
     for element in rule.aggregations():
         inner = members_rule(rule, element, outside)
         found = [*unsafe_variables(inner), *unsafe_inside(inner)]
+        places = {f"`?{v.name}`": v.span for v in aggregated_variables(element)}
         for problem in found:
             problem.message = problem.message.replace("head variable", "variable")
+            shown = problem.message.removeprefix("variable ").partition(" ")[0]
+            if not problem.labels:
+                problem.labels = _labels((places.get(shown), "needs a value here"))
             problem.help = "bind it behind the colon, as in `sum{ ?q : needs(_, ?q) }`"
         yield from found
     empty = {

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from evermat.errors import Label, StratificationError, raise_all
-from evermat.lang.aggregates import is_aggregate_rule
+from evermat.lang.aggregates import aggregated_by, is_aggregate_rule
 from evermat.lang.lexer import RDF_TYPE
 from evermat.lang.monotone import why_not_monotone
 from evermat.lang.syntax import TRIPLE, Atom, Term, is_auxiliary
@@ -239,16 +239,22 @@ def recursion_through_negation(
     The same applies to an aggregate of itself, unless the component is monotone.
     """
     offending: dict[int, _Step] = {}
+    groups = _group_shapes(rules)
     for rule in rules:
         source = shape_of(rule.head)
-        for step in _negative_steps(rule, source):
+        for step in _negative_steps(rule, source, groups):
             if components[step.target] == components[source]:
                 known = offending.setdefault(components[source], step)
-                if known.function and not step.function:
+                if _severity(step) > _severity(known):
                     offending[components[source]] = step
     reasons: dict[int, str] = {}
     for component in [at for at, step in offending.items() if step.function]:
-        reason = _why_not_monotone(rules, components, component)
+        reason: str | None
+        if offending[component].is_negative:
+            function = offending[component].function
+            reason = f"`{function}` of an empty group is 0, until it has members"
+        else:
+            reason = _why_not_monotone(rules, components, component)
         if reason is None:
             del offending[component]
         else:
@@ -262,6 +268,11 @@ def recursion_through_negation(
         )
         for component, step in offending.items()
     ]
+
+
+def _severity(step: _Step) -> int:
+    """Return how certainly a cycle through a step is refused."""
+    return 2 * (not step.function) + step.is_negative
 
 
 def _why_not_monotone(
@@ -289,9 +300,30 @@ def _names_in_text(rules: Sequence[Rule]) -> dict[Shape, str]:
     return names
 
 
-def _negative_steps(rule: Rule, source: Shape) -> Iterator[_Step]:
+def _group_shapes(rules: Sequence[Rule]) -> dict[Shape, str]:
+    """Return the shapes of groups that have results, with the aggregate function.
+
+    Rules for empty groups negate them.
+    """
+    found: dict[Shape, str] = {}
+    for rule in rules:
+        atoms = [each for each in rule.body if isinstance(each, Atom)]
+        if len(atoms) == len(rule.body) == 1 and is_auxiliary(rule.head.predicate):
+            function = aggregated_by(atoms[0].predicate)
+            if function:
+                found[shape_of(rule.head)] = function
+    return found
+
+
+def _negative_steps(
+    rule: Rule, source: Shape, groups: Mapping[Shape, str]
+) -> Iterator[_Step]:
     for atom in rule.negated_atoms():
-        yield _Step(source, shape_of(atom), is_negative=True, span=atom.span)
+        target = shape_of(atom)
+        function = groups.get(target, "")
+        yield _Step(
+            source, target, is_negative=True, span=atom.span, function=function
+        )
     for each in rule.aggregations():
         for atom in each.atoms():
             target = shape_of(atom)
@@ -302,6 +334,7 @@ def _steps(
     rules: Sequence[Rule], components: Mapping[Shape, int], component: int
 ) -> dict[Shape, list[_Step]]:
     """Return all steps within a component, by their source."""
+    groups = _group_shapes(rules)
     heads = dict.fromkeys(shape_of(rule.head) for rule in rules)
     shapes = [*heads, *(shape for shape in components if shape not in heads)]
     overlaps = Overlaps(shapes, len(heads))
@@ -322,7 +355,7 @@ def _steps(
             _Step(source, shape_of(atom), span=atom.span)
             for atom in rule.positive_atoms()
         ]
-        found += _negative_steps(rule, source)
+        found += _negative_steps(rule, source, groups)
         steps[source] += [step for step in found if step.target in steps]
     return steps
 

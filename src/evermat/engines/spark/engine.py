@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from evermat.algebra import (
     STORED_NUMBERS,
-    AggregatesByGroup,
     Engine,
     EngineUseError,
     Region,
     require_bounded,
 )
 from evermat.columns import ArityMismatchError
+from evermat.engines.spark.aggregates import AggregateOperators
 from evermat.engines.spark.blocks import (
     FEW_ROWS,
     Cluster,
@@ -54,7 +54,6 @@ from evermat.engines.spark.rows import (
     union,
     work_out,
 )
-from evermat.engines.spark.rules import RuleOperators
 from evermat.engines.spark.session import find_session, own_session
 from evermat.engines.spark.sets import (
     Counted,
@@ -96,7 +95,7 @@ class _Saved:
     counters: tuple[Numbers, Numbers]
 
 
-class SparkEngine(AggregatesByGroup, RuleOperators, EqualityOperators, Engine):
+class SparkEngine(AggregateOperators, EqualityOperators, Engine):
     """Relations as data frames of ids, distributed from the first fact on.
 
     Args:

@@ -17,8 +17,16 @@ import re
 from typing import TYPE_CHECKING
 
 from evermat.errors import ParseError, ProgramError, Source, raise_all
+from evermat.lang.dialects.desugar import (
+    AllOf,
+    Formula,
+    alternatives,
+    count_alternatives,
+)
 from evermat.lang.dialects.scanner import END, Scanner
-from evermat.lang.lexer import RDF_TYPE, Namespace
+from evermat.lang.dialects.sparql_expressions import ExpressionReader
+from evermat.lang.dialects.sparql_rl_conditions import formula_of, value_of
+from evermat.lang.lexer import RDF_TYPE, Namespace, negated, number
 from evermat.lang.reader import query_of_another_language
 from evermat.lang.syntax import (
     ANONYMOUS,
@@ -26,6 +34,8 @@ from evermat.lang.syntax import (
     Aggregation,
     Atom,
     BodyElement,
+    Call,
+    Condition,
     Expression,
     Negation,
     Program,
@@ -35,9 +45,11 @@ from evermat.lang.syntax import (
     element_variables,
     substitute_rule,
 )
-from evermat.values import XSD, Constant, Kind, language_string, literal
+from evermat.values import Constant, Kind, language_string, literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evermat.errors import Span
     from evermat.lang.lexer import Token
 
@@ -50,15 +62,18 @@ _TOKEN = re.compile(
   | (?P<variable>\?\w+)
   | (?P<null>_:\w+)
   | (?P<at>@[A-Za-z][\w\-]*)
-  | (?P<integer>-?\d+)
+  | (?P<double>(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+)
+  | (?P<decimal>\d*\.\d+)
+  | (?P<integer>\d+)
   | (?P<prefixed>(?:[^\W\d_][\w\-.]*)?:(?!-)(?:[\w\-%:]|\.(?=\w))*)
   | (?P<name>[^\W\d]\w*)
-  | (?P<sign>:-|<-|\^\^|[(),.\[\]~!=<>])
+  | (?P<sign>:-|<-|\^\^|&&|\|\||!=|<=|>=|[-+*/(),.\[\]~!=<>])
     """,
     re.VERBOSE,
 )
 _TRIPLES = "TE"
-_COMPARISONS = frozenset({"=", "!", "<", ">"})
+_COMPARISONS = frozenset({"=", "!", "!=", "<", "<=", ">", ">="})
+_MOST_ALTERNATIVES = 1000
 _CLOSING = {"(": ")", "[": "]"}
 
 
@@ -91,7 +106,7 @@ _AGGREGATES = {
 """Evermat's names of the aggregates of RDFox."""
 
 
-class _Reader:
+class _Reader(ExpressionReader):
     """Parses one program."""
 
     def __init__(self, source: Source) -> None:
@@ -141,12 +156,17 @@ class _Reader:
             self._facts += heads
             self._end_of_statement("a fact")
             return
-        body = [*self._part()]
+        parts = [*self._part()]
         while tokens.accept(","):
-            body += self._part()
+            parts += self._part()
         span = tokens.span_since(first)
         self._end_of_statement("a part of a rule's body")
-        self._rules.append(Rule(tuple(heads), tuple(body), span=span))
+        formula = AllOf(tuple(parts))
+        if count_alternatives(formula) > _MOST_ALTERNATIVES:
+            construct = f"a body with more than {_MOST_ALTERNATIVES} alternatives is"
+            raise tokens.unsupported(construct, first)
+        for body in alternatives(formula):
+            self._rules.append(Rule(tuple(heads), body, span=span))
 
     def _end_of_statement(self, after: str) -> None:
         """Accept a dot, or the end of the line."""
@@ -165,11 +185,31 @@ class _Reader:
         self._namespace.prefixes[prefix.text.removesuffix(":")] = iri.text[1:-1]
         tokens.accept(".")
 
-    def _part(self) -> list[BodyElement]:
-        """Parse a literal, or the aggregates of an `AGGREGATE(…)`."""
-        if self._tokens.current.text == "AGGREGATE":
+    def _part(self) -> Sequence[Formula]:
+        """A literal, the aggregates of an `AGGREGATE(…)`, a `FILTER` or a `BIND`."""
+        tokens = self._tokens
+        first = tokens.current
+        if first.text == "AGGREGATE":
             return self._aggregates()
+        if self._accept_word("FILTER"):
+            if tokens.current.text != "(":
+                raise tokens.wrong("`(` after `FILTER`")
+            return [formula_of(self._unary(), truth=True)]
+        if self._accept_word("BIND"):
+            return self._bound(first)
         return [self._literal()]
+
+    def _bound(self, first: Token) -> list[Formula]:
+        """RDFox's `BIND(?x + 1 AS ?y)`."""
+        tokens = self._tokens
+        tokens.expect("(", "after `BIND`")
+        guards: list[Formula] = []
+        value = value_of(self._expression(), guards)
+        tokens.expect("AS", "behind an expression")
+        target = self._variable(tokens.expect_kind("variable", "a variable"))
+        tokens.expect(")", "at the end of `BIND`")
+        span = tokens.span_since(first)
+        return [*guards, Condition(Call("=", (target, value), span), span)]
 
     def _aggregates(self) -> list[BodyElement]:
         """Parse RDFox's `AGGREGATE([?x, :p, ?v] ON ?x BIND SUM(?v) AS ?total)`.
@@ -244,7 +284,7 @@ class _Reader:
             raise tokens.unsupported("comparisons are", tokens.following)
         if name.kind not in {"name", "prefixed", "iri"}:
             raise tokens.wrong("a predicate")
-        if name.text in {"FILTER", "BIND", "AGGREGATE", "EXISTS", "SKOLEM"}:
+        if name.text in {"AGGREGATE", "EXISTS", "SKOLEM"}:
             raise tokens.unsupported(f"`{name.text}` is", name)
         tokens.advance()
         arguments = self._arguments(name)
@@ -300,25 +340,31 @@ class _Reader:
         if token.kind == "name" and (token.text[0].isupper() or token.text == "_"):
             tokens.advance()
             return Variable(token.text, span=span)
-        return Term(self._constant(), span=span)
+        return self._constant()
 
-    def _constant(self) -> Constant:
+    def _variable(self, token: Token) -> Variable:
+        return Variable(token.text[1:], self._tokens.span(token))
+
+    def _constant(self) -> Term:
         tokens = self._tokens
+        first = tokens.current
+        sign = tokens.accept("-")
         token = tokens.advance()
         match token.kind:
-            case "iri" | "prefixed":
-                return Constant(Kind.IRI, self._iri(token))
-            case "name":
-                return Constant(Kind.STRING, token.text)
-            case "integer":
-                return literal(token.text, XSD + "integer")
-            case "null":
-                return Constant(Kind.BLANK, token.text[2:])
-            case "string":
-                return self._literal_of(token)
+            case "integer" | "decimal" | "double":
+                found = number(token) if sign is None else negated(number(token))
+            case "iri" | "prefixed" if sign is None:
+                found = Constant(Kind.IRI, self._iri(token))
+            case "name" if sign is None:
+                found = Constant(Kind.STRING, token.text)
+            case "null" if sign is None:
+                found = Constant(Kind.BLANK, token.text[2:])
+            case "string" if sign is None:
+                found = self._literal_of(token)
             case _:
                 tokens.position -= 1
                 raise tokens.wrong("a variable or a constant")
+        return Term(found, tokens.span_since(first))
 
     def _literal_of(self, token: Token) -> Constant:
         tokens = self._tokens

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evermat.errors import Label, ProgramError, Source, UnsafeRuleError, raise_all
-from evermat.errors.wording import counted
 from evermat.lang.dialects.desugar import (
     AllOf,
     AnyOf,
@@ -31,11 +30,8 @@ from evermat.lang.dialects.desugar import (
     count_alternatives,
 )
 from evermat.lang.dialects.scanner import END, Scanner, UnsupportedSyntaxError
-from evermat.lang.dialects.sparql_rl_conditions import (
-    COMPARISONS,
-    formula_of,
-    value_of,
-)
+from evermat.lang.dialects.sparql_expressions import ExpressionReader
+from evermat.lang.dialects.sparql_rl_conditions import formula_of, value_of
 from evermat.lang.lexer import (
     PREFIX_NAME,
     RDF,
@@ -106,16 +102,6 @@ _TOKEN = re.compile(
 _STATEMENTS = frozenset({"RULE", "PREFIX", "BASE", "VERSION", "IMPORTS"})
 _VERSIONS = frozenset({"1.1", "1.2", "1.2-basic"})
 _MOST_ALTERNATIVES = 1000
-_ARITIES = {
-    **dict.fromkeys(("STR", "LANG", "DATATYPE", "ABS", "STRLEN", "UCASE"), (1, 1)),
-    **dict.fromkeys(("LCASE", "ISIRI", "ISURI", "ISBLANK", "ISLITERAL"), (1, 1)),
-    **dict.fromkeys(("CONTAINS", "STRSTARTS", "STRENDS", "SAMETERM"), (2, 2)),
-    **dict.fromkeys(("REGEX", "SUBSTR"), (2, 3)),
-    "ISNUMERIC": (1, 1),
-    "CONCAT": (1, 100),
-}
-"""The supported functions, with the least and greatest number of arguments."""
-
 _FIRST, _REST, _NIL = (
     Term(Constant(Kind.IRI, RDF + name)) for name in ("first", "rest", "nil")
 )
@@ -146,7 +132,7 @@ class _Body:
     has_assignment: bool = False
 
 
-class _Reader:
+class _Reader(ExpressionReader):
     """Parses one program."""
 
     def __init__(self, source: Source) -> None:
@@ -181,16 +167,6 @@ class _Reader:
         )
 
     # -- statements
-
-    def _at(self, *words: str) -> bool:
-        token = self._tokens.current
-        return token.kind == "name" and token.text.upper() in words
-
-    def _accept_word(self, word: str) -> bool:
-        found = self._at(word)
-        if found:
-            self._tokens.advance()
-        return found
 
     def _statement(self) -> None:
         tokens = self._tokens
@@ -550,89 +526,6 @@ class _Reader:
         if iri is None:
             raise self._tokens.unknown_prefix(token, "PREFIX {}: <http://example.org/>")
         return iri
-
-    # -- expressions, with the names of SPARQL
-
-    def _expression(self) -> Expression:
-        return self._tokens.operations(("||",), self._conjunction)
-
-    def _conjunction(self) -> Expression:
-        return self._tokens.operations(("&&",), self._comparison)
-
-    def _comparison(self) -> Expression:
-        tokens = self._tokens
-        first = tokens.current
-        left = self._sum()
-        if tokens.current.text in COMPARISONS:
-            sign = tokens.advance().text
-            return Call(sign, (left, self._sum()), tokens.span_since(first))
-        is_negated = self._accept_word("NOT")
-        if is_negated and not self._at("IN"):
-            raise tokens.wrong("`IN`")
-        if not self._accept_word("IN"):
-            return left
-        found = Call("IN", (left, *self._arguments("`IN`")), tokens.span_since(first))
-        return Call("!", (found,), found.span) if is_negated else found
-
-    def _sum(self) -> Expression:
-        return self._tokens.operations(("+", "-"), self._product)
-
-    def _product(self) -> Expression:
-        return self._tokens.operations(("*", "/"), self._unary)
-
-    def _unary(self) -> Expression:
-        tokens = self._tokens
-        first = tokens.current
-        if first.text == "-" and tokens.following.kind in {
-            "integer",
-            "decimal",
-            "double",
-        }:
-            return self._constant()
-        if tokens.accept("!", "-", "+"):
-            with tokens.nested(first):
-                operand = self._unary()
-            return Call(first.text, (operand,), tokens.span_since(first))
-        if tokens.accept("("):
-            with tokens.nested(first):
-                inner = self._expression()
-            tokens.expect(")", "at the end of a group")
-            return inner
-        if first.kind == "variable":
-            return self._variable(tokens.advance())
-        if first.kind == "name" and first.text.lower() not in {"true", "false"}:
-            return self._call(tokens.advance())
-        if first.text == "<<":
-            raise tokens.unsupported("a triple term is", first)
-        term = self._constant()
-        if tokens.current.text == "(":
-            raise tokens.unsupported(f"the function `{first.text}` is", first)
-        return term
-
-    def _call(self, name: Token) -> Expression:
-        tokens = self._tokens
-        function = name.text.upper()
-        if function not in _ARITIES:
-            raise tokens.unsupported(f"`{name.text}` is", name)
-        with tokens.nested(name):
-            arguments = self._arguments(f"`{name.text}`")
-        least, most = _ARITIES[function]
-        if not least <= len(arguments) <= most:
-            message = (
-                f"`{name.text}` does not take {counted(len(arguments), 'argument')}"
-            )
-            raise tokens.error(message, name)
-        return Call(function, arguments, tokens.span_since(name))
-
-    def _arguments(self, owner: str) -> tuple[Expression, ...]:
-        tokens = self._tokens
-        tokens.expect("(", f"after {owner}")
-        found: list[Expression] = []
-        while not tokens.accept(")"):
-            if found:
-                tokens.expect(",", f"between the arguments of {owner}")
-            found.append(self._expression())
-        return tuple(found)
 
     # -- what concerns all rules
 
