@@ -433,6 +433,54 @@ def _values_differ(left: Constant, right: Constant) -> Constant:
     return _boolean(value=values[0] != values[1])
 
 
+def _bitwise(rule: Callable[[bool, bool], bool]) -> Callable[..., Constant]:
+    """A function of the bits of two integers, one bit after the other."""
+
+    def evaluate(left: Constant, right: Constant) -> Constant:
+        a, b = _whole(left), _whole(right)
+        size = max(a.bit_length(), b.bit_length()) + 1
+        bits = [
+            rule(a // 2**at % 2 == 1, b // 2**at % 2 == 1) << at for at in range(size)
+        ]
+        return _integer(sum(bits[:-1]) - bits[-1])
+
+    return evaluate
+
+
+def _whole(argument: Constant) -> int:
+    if argument.kind is not Kind.INTEGER:
+        raise NoValueError(argument)
+    return _integer_of(argument.text)
+
+
+def _times_two_to(sign: int) -> Callable[..., Constant]:
+    def evaluate(left: Constant, right: Constant) -> Constant:
+        a, b = _whole(left), _whole(right)
+        if b < 0 or (a and sign > 0 and b > 4 * MOST_DIGITS):
+            raise NoValueError(right)
+        if not a:
+            return _integer(0)
+        if sign > 0:
+            return _integer(a * 2**b)
+        return _integer(a // 2**b if b < 4 * MOST_DIGITS else -(a < 0))
+
+    return evaluate
+
+
+def _power(left: Constant, right: Constant) -> Constant:
+    a, b = _whole(left), _whole(right)
+    if b < 0 or (abs(a) > 1 and b > 4 * MOST_DIGITS):
+        raise NoValueError(right)
+    if abs(a) <= 1:
+        return _integer(1 if b == 0 else a if b % 2 else abs(a))
+    result = 1
+    for _ in range(b):
+        result *= a
+        if abs(result) >= 10**MOST_DIGITS:
+            raise NoValueError(right)
+    return _integer(result)
+
+
 _DEFINITIONS: dict[str, Callable[..., Constant]] = {
     "+": _binary(lambda a, b: a + b, lambda a, b: a + b),
     "-": _minus,
@@ -440,6 +488,12 @@ _DEFINITIONS: dict[str, Callable[..., Constant]] = {
     "/": _quotient,
     "%": _remainder,
     "abs": _absolute,
+    "power": _power,
+    "bit_and": _bitwise(lambda a, b: a and b),
+    "bit_or": _bitwise(lambda a, b: a or b),
+    "bit_xor": _bitwise(lambda a, b: a != b),
+    "shift_left": _times_two_to(1),
+    "shift_right": _times_two_to(-1),
     "=": lambda left, right: _boolean(value=left == right),
     "!=": lambda left, right: _boolean(value=left != right),
     "<": _compared(-1),

@@ -99,3 +99,25 @@ def test_a_mistake_costs_one_line() -> None:
     with pytest.raises(SyntaxError) as caught:
         read_dlog("P(X) : Q(X)\nP(X) :- Q(X)\nP(X) :- Q(X\nP(X) :- R(X)")
     assert str(caught.value).count("ParseError") == 2
+
+
+def test_filters_and_values_of_rdfox() -> None:
+    text = """
+        PREFIX : <http://e.org/>
+        [:car, :price, 4] . [:door, :price, 1.5] . [:bell, :price, -1] .
+        [:gift, :price, "none"] .
+        dear(?x) :- [?x, :price, ?v], FILTER(?v > 1 && ?v != 1.5 || ?x = :bell) .
+        twice(?x, ?w) :- [?x, :price, ?v], BIND(?v * 2 + 1 AS ?w), FILTER(?w >= 0) .
+        listed(?v) :- [?x, :price, ?v], FILTER(?v IN (4.0, "none")) .
+    """
+    kb = KnowledgeBase(read_dlog(text))
+
+    def names(query: str) -> set[tuple[str, ...]]:
+        return {
+            tuple(str(each).rpartition("/")[2] for each in row)
+            for row in kb.query(query)
+        }
+
+    assert names("dear(?x)") == {("car",), ("bell",)}
+    assert names("twice(?x, ?w)") == {("car", "9"), ("door", "4.0")}
+    assert names("listed(?v)") == {("4",), ("none",)}

@@ -72,6 +72,10 @@ _QUOTIENT = Context(prec=34)
 """Quotients of decimals need a limit: the 34 digits of IEEE decimal128."""
 
 
+_BITS_OF_DIGIT = 4
+"""More than a decimal digit has."""
+
+
 class FunctionError(EvermatError, ArithmeticError):
     """A function has no value for its arguments."""
 
@@ -256,6 +260,47 @@ def _remainder_doubles(a: float, b: float) -> float:
 def _refuse_zero(a: object, b: object) -> None:
     if b == 0:
         raise FunctionError(f"division of {a} by zero")
+
+
+def _of_integers(name: str, compute: Callable[[int, int], int]) -> Evaluate:
+    def evaluate(left: Constant, right: Constant) -> Constant:
+        for argument in (left, right):
+            if argument.kind is not Kind.INTEGER:
+                raise _wrong_type(name, argument, "an integer")
+        a, b = _parsed_integer(name, left), _parsed_integer(name, right)
+        return _integer_result(name, compute(a, b))
+
+    return evaluate
+
+
+def _power(a: int, b: int) -> int:
+    _refuse_negative("power", b)
+    if abs(a) > 1:
+        _require_room("power", (a.bit_length() - 1) * b)
+    return a**b
+
+
+def _shift_left(a: int, b: int) -> int:
+    _refuse_negative("shift_left", b)
+    if a:
+        _require_room("shift_left", b)
+    return a << b if a else 0
+
+
+def _shift_right(a: int, b: int) -> int:
+    _refuse_negative("shift_right", b)
+    return a >> min(b, a.bit_length())
+
+
+def _refuse_negative(name: str, value: int) -> None:
+    if value < 0:
+        raise FunctionError(f"`{name}` needs a number that is not negative")
+
+
+def _require_room(name: str, bits: int) -> None:
+    """Refuse a number of so many bits, which would take long to compute."""
+    if bits > _BITS_OF_DIGIT * sys.get_int_max_str_digits():
+        raise _too_long(name)
 
 
 _add = _arithmetic("+", operator.add, _EXACT.add, operator.add)
@@ -507,6 +552,17 @@ def _all_functions() -> list[Function]:
         Function("/", 2, 2, (NUMBER,), NUMBER, divide),
         Function("%", 2, 2, (NUMBER,), NUMBER, remainder),
         Function("abs", 1, 1, (NUMBER,), NUMBER, _absolute),
+        *(
+            Function(name, 2, 2, (INTEGER,), INTEGER, _of_integers(name, compute))
+            for name, compute in (
+                ("power", _power),
+                ("bit_and", operator.and_),
+                ("bit_or", operator.or_),
+                ("bit_xor", operator.xor),
+                ("shift_left", _shift_left),
+                ("shift_right", _shift_right),
+            )
+        ),
         Function("=", 2, 2, (ANY,), BOOLEAN, _same),
         Function("!=", 2, 2, (ANY,), BOOLEAN, _different),
         Function("<", 2, 2, (ANY,), BOOLEAN, _comparison(frozenset({-1}))),

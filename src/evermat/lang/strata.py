@@ -321,9 +321,7 @@ def _negative_steps(
     for atom in rule.negated_atoms():
         target = shape_of(atom)
         function = groups.get(target, "")
-        yield _Step(
-            source, target, is_negative=True, span=atom.span, function=function
-        )
+        yield _Step(source, target, is_negative=True, span=atom.span, function=function)
     for each in rule.aggregations():
         for atom in each.atoms():
             target = shape_of(atom)

@@ -23,6 +23,22 @@ from evermat.lang.dialects.desugar import (
     settled,
 )
 from evermat.lang.dialects.scanner import END, Scanner
+from evermat.lang.dialects.souffle_functors import (
+    AGGREGATES,
+    ARITY,
+    BIT_OPERATORS,
+    COMPARISONS,
+    FUNCTORS,
+    OPERATORS,
+    UNKNOWN_FUNCTORS,
+)
+from evermat.lang.dialects.souffle_ranges import (
+    RANGE,
+    has_range,
+    range_atom,
+    rules_of_ranges,
+    with_ranges,
+)
 from evermat.lang.lexer import negated
 from evermat.lang.syntax import (
     ANONYMOUS,
@@ -52,7 +68,7 @@ from evermat.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from evermat.errors import Span
     from evermat.lang.lexer import Token
@@ -67,39 +83,9 @@ if TYPE_CHECKING:
 # constraint  argument comparison argument | "contains(a, b)" | "match(a, b)"
 
 
-COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
-AGGREGATES = frozenset({"count", "sum", "mean", "min", "max"})
-BIT_OPERATORS = frozenset(
-    {"band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor"}
-    | {"bnot", "lnot"}
-)
-FUNCTORS = {
-    "cat": "concat",
-    "strlen": "length",
-    "substr": "substr",
-    "to_string": "str",
-    "to_number": "int",
-    "to_unsigned": "int",
-    "to_float": "double",
-    "itof": "double",
-    "utof": "double",
-    "ftoi": "int",
-    "ftou": "int",
-    "itou": "int",
-    "utoi": "int",
-    "min": "min",
-    "max": "max",
-}
-UNKNOWN_FUNCTORS = {
-    "ord": "the functor `ord`",
-    "autoinc": "the functor `autoinc`",
-    "range": "the generator `range`",
-    "as": "the type cast `as`",
-}
 _MOST_ALTERNATIVES = 1000
 """Limit of disjuncts: each is a rule of its own, and every `;` multiplies their number.
 """
-_ARITY = {"substr": 3, "cat": None, "min": None, "max": None}
 
 
 class ClauseReader:
@@ -108,7 +94,8 @@ class ClauseReader:
     def __init__(self, tokens: Scanner) -> None:
         self._tokens = tokens
         self._names: dict[str, str] = {}
-        self._aggregations: list[Aggregation] = []
+        self._aggregations: list[Aggregation | Atom] = []
+        """Aggregates and ranges, which become parts of bodies."""
 
     def clause(self) -> list[Rule]:
         """Parse a clause: a fact (a rule without body), or one or more rules."""
@@ -132,10 +119,11 @@ class ClauseReader:
             construct = f"a body with more than {_MOST_ALTERNATIVES} alternatives is"
             hint = "give a name to each `;` by a relation of its own"
             raise tokens.unsupported(construct, first, hint=hint)
-        return [
+        rules = [
             Rule(tuple(heads), (*part, *in_heads), span=span)
             for part in alternatives(body)
         ]
+        return [*rules, *(made for rule in rules for made in with_ranges(rule))]
 
     def _disjunction(self) -> Formula:
         parts = [self._conjunction()]
@@ -159,13 +147,7 @@ class ClauseReader:
     def _plain_literal(self) -> Formula:
         tokens = self._tokens
         if tokens.current.text == "!":
-            with tokens.nested(tokens.advance()):
-                denied = self._plain_literal()
-                values = AllOf((denied, *self._aggregations))
-                if may_have_no_value(values):
-                    construct = "`!` before an aggregate but `count` and `sum` is"
-                    raise tokens.unsupported(construct, tokens.current)
-                return negate(denied)
+            return self._denied()
         if tokens.current.text == "(":
             return self._group()
         if tokens.accept("true"):
@@ -177,6 +159,19 @@ class ClauseReader:
         if self._is_atom():
             return self._atom()
         return self._comparison()
+
+    def _denied(self) -> Formula:
+        tokens = self._tokens
+        first = tokens.advance()
+        with tokens.nested(first):
+            denied = self._plain_literal()
+            values = AllOf((denied, *self._aggregations))
+            if has_range(values):
+                raise tokens.unsupported("`!` before a `range` is", first)
+            if may_have_no_value(values):
+                construct = "`!` before an aggregate but `count` and `sum` is"
+                raise tokens.unsupported(construct, tokens.current)
+            return negate(denied)
 
     def _is_atom(self) -> bool:
         token = self._tokens.current
@@ -266,33 +261,54 @@ class ClauseReader:
         return tuple(arguments)
 
     def argument(self) -> Expression:
-        """Parse an expression: sums of products."""
+        """Parse an expression; operators on bits bind less than sums of products."""
         with self._tokens.nested(self._tokens.current):
-            return self._operators(("+", "-"), self._product)
+            found = self._bits(("bor",), ("bxor",), ("band",), ("bshl", "bshr"))
+        if self._tokens.current.text in BIT_OPERATORS:
+            raise self._no_operator(self._tokens.current)
+        return found
+
+    def _bits(self, *levels: tuple[str, ...]) -> Expression:
+        tokens = self._tokens
+        if not levels:
+            return tokens.operations(("+", "-"), self._product)
+        first = tokens.current
+        left = self._bits(*levels[1:])
+        while tokens.current.text in levels[0]:
+            sign = tokens.advance()
+            tokens.count_operation(sign)
+            both = left, self._bits(*levels[1:])
+            left = Call(OPERATORS[sign.text], both, span=tokens.span_since(first))
+        return left
 
     def _product(self) -> Expression:
-        return self._operators(("*", "/", "%"), self._unary)
+        return self._tokens.operations(("*", "/", "%"), self._unary)
 
-    def _operators(
-        self, symbols: tuple[str, ...], operand: Callable[[], Expression]
-    ) -> Expression:
+    def _power(self) -> Expression:
+        """Parse a primary expression, perhaps with an exponent: `2 ^ 3 ^ 2` is `2 ^ 9`."""
         tokens = self._tokens
-        found = tokens.operations(symbols, operand)
-        if tokens.current.text in BIT_OPERATORS or tokens.current.text == "^":
-            raise self._no_operator(tokens.current)
-        return found
+        base = self._primary()
+        sign = tokens.accept("^")
+        if sign is None:
+            return base
+        with tokens.nested(sign):
+            exponent = self._unary()
+        return Call("power", (base, exponent), span=tokens.span_since(sign))
 
     def _no_operator(self, token: Token) -> Exception:
         return self._tokens.unsupported(f"the operator `{token.text}` is", token)
 
     def _unary(self) -> Expression:
         tokens = self._tokens
-        minus = tokens.accept("-")
+        minus = tokens.accept("-", "bnot")
         if minus is None:
-            return self._primary()
+            return self._power()
         with tokens.nested(minus):
             operand = self._unary()
         span = tokens.span_since(minus)
+        if minus.text == "bnot":
+            opposite = Call("-", (operand,), span=span)
+            return Call("-", (opposite, Term(integer_constant(1))), span=span)
         if isinstance(operand, Term) and operand.constant.kind is not Kind.STRING:
             return Term(negated(operand.constant), span=span)
         return Call("-", (operand,), span=span)
@@ -364,6 +380,10 @@ class ClauseReader:
             body = self._plain_literal()
         inner, self._aggregations = (*self._aggregations,), outer
         choices = alternatives(AllOf((*inner, body)))
+        if any(map(has_range, inner)) or has_range(body):
+            construct = "`range` inside of an aggregate is"
+            hint = "give the range a relation of its own"
+            raise tokens.unsupported(construct, token, hint=hint)
         if len(choices) != 1:
             construct = "`;` inside of an aggregate is"
             hint = "give a name to the alternatives by a relation of its own"
@@ -414,16 +434,28 @@ class ClauseReader:
             hint = "the functors are " + ", ".join(sorted(FUNCTORS))
             raise tokens.error(f"there is no functor `{name.text}`", name, hint=hint)
         arguments = self._arguments(name)
+        if name.text == "range":
+            return self._range(name, arguments)
         if name.text in AGGREGATES and tokens.current.text == ":":
             (value,) = arguments  # `sum(x) : …`, with the value in parentheses
             return self._aggregate(name, value)
-        arity = _ARITY.get(name.text, 1)
+        arity = ARITY.get(name.text, 1)
         if arity is not None:
             self._require_arity(name, arguments, arity)
         if function == "substr":
             text, start, length = arguments
             arguments = (text, _counted_from_one(start), length)
         return Call(function, arguments, span=tokens.span_since(name))
+
+    def _range(self, name: Token, arguments: tuple[Expression, ...]) -> Expression:
+        """`range(low, high)`, or with a step: a variable for each of its values."""
+        if len(arguments) not in {2, 3}:
+            message = f"`range` takes 2 or 3 arguments, not {len(arguments)}"
+            raise self._tokens.error(message, name)
+        span = self._tokens.span_since(name)
+        target = Variable(self._new_name("range"), span)
+        self._aggregations.append(range_atom(arguments, target, span))
+        return target
 
     def _require_arity(
         self, name: Token, arguments: tuple[Expression, ...], arity: int
@@ -567,6 +599,8 @@ class _Reader:
         self._require_declared()
         raise_all(self._problems)
         declarations = tuple(map(self._declaration, self._relations.values()))
+        if any(h.predicate == RANGE for rule in self._rules for h in rule.heads):
+            self._rules += rules_of_ranges()
         for relation in self._relations.values():
             if "eqrel" in relation.qualifiers:
                 self._rules += _equivalence_rules(relation.name.text)
