@@ -8,9 +8,11 @@ binary heap in Numba. Updates are compared with rematerialisation in the same pr
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
+from multiprocessing import get_context
 from statistics import median
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
@@ -19,11 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.api import KnowledgeBase
+from evermat.bench.peers import ground
 from evermat.bench.processes import say
 from evermat.bench.report import Table, count_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from multiprocessing.connection import Connection
 
     import numpy.typing as npt
 
@@ -52,6 +56,15 @@ holds(?x, ?x, ?y, ?s) :- share(?x, ?y, ?s) .
 holds(?x, ?z, ?y, ?s) :- controls(?x, ?z), share(?z, ?y, ?s) .
 controls(?x, ?y) :- sum{ ?s, ?z : holds(?x, ?z, ?y, ?s) } > 50 .
 """
+PARTS_ASP = """
+cost{at}(X, T) :- needs{at}(X, _, _),
+    T = #sum{{ Q * C, Y : needs{at}(X, Y, Q), cost{below}(Y, C) }}.
+"""
+CONTROL_ASP = """
+holds(X, X, Y, S) :- share(X, Y, S).
+holds(X, Z, Y, S) :- controls(X, Z), share(Z, Y, S).
+controls(X, Y) :- holds(X, _, Y, _), #sum{ S, Z : holds(X, Z, Y, S) } > 50.
+"""
 
 
 @dataclass(slots=True)
@@ -60,12 +73,14 @@ class Workload:
 
     Attributes:
         updates: the number of facts that each kind of update deletes and inserts.
+        asp: the rules in clingo's language, where it has a finite grounding.
     """
 
     rules: str
     facts: Mapping[str, pa.Table]
     changing: str
     updates: tuple[int, ...] = (1, 1000)
+    asp: str = ""
 
 
 @dataclass(slots=True)
@@ -106,7 +121,9 @@ def parts(scale: float) -> Workload:
             f"cost{level}(?x, ?t) :- ?t = sum{{ ?q * ?c, ?y : "
             f"needs{level}(?x, ?y, ?q), cost{level - 1}(?y, ?c) }} ."
         )
-    return Workload("\n".join(rules), facts, "needs1", (1,))
+    levels = range(1, _LEVELS + 1)
+    asp = "".join(PARTS_ASP.format(at=at, below=at - 1) for at in levels)
+    return Workload("\n".join(rules), facts, "needs1", (1,), asp)
 
 
 def paths(scale: float) -> Workload:
@@ -129,7 +146,7 @@ def control(scale: float) -> Workload:
     cuts = np.sort(chance.integers(1, 100, (size, 2)), axis=1)
     percent = np.column_stack([cuts[:, 0], cuts[:, 1] - cuts[:, 0], 100 - cuts[:, 1]])
     table = _distinct(owners, owned, np.maximum(percent, 1).ravel())
-    return Workload(CONTROL_RULES, {"share": table}, "share", (1,))
+    return Workload(CONTROL_RULES, {"share": table}, "share", (1,), CONTROL_ASP)
 
 
 def _distinct(
@@ -188,10 +205,22 @@ def _measure(name: str, workload: Workload, options: Options, figures: Figures) 
             )
     del kb, again
     gc.collect()
-    if options.peers and name == "groups" and find_spec("duckdb") is not None:
-        steps["DuckDB, `GROUP BY`"] = _group_by(table, options.repeat)
-    if options.peers and name == "paths":
-        steps["Dijkstra in Numba"] = _shortest_paths(table, options.repeat)
+    if options.peers:
+        steps |= _of_others(name, workload, table, options)
+
+
+def _of_others(
+    name: str, workload: Workload, table: pa.Table, options: Options
+) -> dict[str, tuple[float, float]]:
+    """The same work by others, where they can do it."""
+    if name == "groups" and find_spec("duckdb") is not None:
+        return {"DuckDB, `GROUP BY`": _group_by(table, options.repeat)}
+    if name == "paths":
+        return {"Dijkstra in Numba": _shortest_paths(table, options.repeat)}
+    if workload.asp and find_spec("clingo") is not None:
+        found = _grounded(workload, options.time_limit)
+        return {} if found is None else {"clingo, grounding": found}
+    return {}
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -203,6 +232,28 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
 def _median(work: Callable[[], object], repeat: int) -> tuple[float, float]:
     found = [_timed(work) for _ in range(repeat)]
     return median(each[0] for each in found), median(each[1] for each in found)
+
+
+def _grounded(workload: Workload, time_limit: float) -> tuple[float, float] | None:
+    """How long clingo grounds rules, loading apart; None beyond the time limit."""
+    spawn = get_context("spawn")
+    here, there = spawn.Pipe()
+    process = spawn.Process(
+        target=_ground, args=(workload.facts, workload.asp, there), daemon=True
+    )
+    process.start()
+    there.close()  # so that its end is told if the process dies
+    found = None
+    with suppress(EOFError):
+        found = here.recv() if here.poll(time_limit) else None
+    process.kill()
+    process.join()
+    return found
+
+
+def _ground(facts: Mapping[str, pa.Table], rules: str, there: Connection) -> None:
+    result = ground(facts, rules)
+    there.send((result.seconds, result.used))
 
 
 def _group_by(table: pa.Table, repeat: int) -> tuple[float, float]:

@@ -18,7 +18,7 @@ variables, integers, names and `?z = ?x + ?y`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -39,11 +39,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeerResult:
-    """The number of facts of a peer, explicit ones included, and its times."""
+    """The number of facts of a peer, explicit ones included, and its times.
+
+    Attributes:
+        used: seconds of processor time on rules, where that is known.
+    """
 
     facts: int
     load_seconds: float
     seconds: float
+    used: float = 0.0
 
 
 class UntranslatableError(ValueError):
@@ -55,19 +60,23 @@ class UntranslatableError(ValueError):
 
 def run_clingo(problem: Problem) -> PeerResult:
     """Materialise with clingo's grounder."""
+    return ground(problem.facts, asp_program(problem.rules))
+
+
+def ground(facts: Mapping[str, pa.Table], rules: str) -> PeerResult:
+    """Ground rules that are in clingo's own syntax."""
     import clingo  # noqa: PLC0415  an optional dependency
 
     control = clingo.Control(["--warn=none"])
     start = perf_counter()
-    for name, table in problem.facts.items():
+    for name, table in facts.items():
         control.add("facts", [], "".join(_asp_facts(name, table)))
     control.ground([("facts", [])])
-    loaded = perf_counter()
-    control.add("rules", [], asp_program(problem.rules))
+    loaded, before = perf_counter(), process_time()
+    control.add("rules", [], rules)
     control.ground([("rules", [])])
-    seconds = perf_counter() - loaded
-    facts = len(control.symbolic_atoms)
-    return PeerResult(facts, loaded - start, seconds)
+    seconds, used = perf_counter() - loaded, process_time() - before
+    return PeerResult(len(control.symbolic_atoms), loaded - start, seconds, used)
 
 
 def asp_program(rules: str) -> str:
