@@ -58,3 +58,11 @@ def test_why_not_tells_the_value_and_what_is_missing(kb: KnowledgeBase) -> None:
     assert "} = 13, not 20: 7 too little" in text
     text = str(kb.explain("dear(bike)"))
     assert "it is not so that 13 > 20: 7 too little" in text
+
+
+def test_empty_groups_are_told(kb: KnowledgeBase) -> None:
+    found = kb.explain("total(bolt, 0)")
+    text = 'sum{ ?q * ?k, ?w : needs("bolt", ?w, ?q)'
+    assert f"{text}" in str(found)
+    assert "} = 0, of no members" in str(found)
+    assert any(text in each for each in found.to_dict()["steps"][0]["empty"])

@@ -19,7 +19,7 @@ from evermat.algebra import Views
 from evermat.algebra.compile import RuleSet
 from evermat.functions import FunctionError, evaluate
 from evermat.lang.printer import Printer
-from evermat.lang.syntax import Atom, Call, Condition, Negation, Term
+from evermat.lang.syntax import Aggregation, Atom, Call, Condition, Negation, Term
 from evermat.values import boolean_constant
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Derivation:
         size: for the result of an aggregate, the number of members of its group;
             premises are some of them, or the one that has the result.
         is_member: whether the derived tuple is a member of an aggregate of the rule.
+        empty: the aggregates whose groups have no members, so that their value is 0.
     """
 
     rule: Rule
@@ -97,6 +98,7 @@ class Derivation:
     is_axiom: bool = False
     size: int | None = None
     is_member: bool = False
+    empty: tuple[Aggregation, ...] = ()
 
     @property
     def place(self) -> str | None:
@@ -279,6 +281,8 @@ class Explanation:
             yield f"where {self.computation_text(computation)}"
         for atom in derivation.absent:
             yield f"there is no {printer.atom(atom)}"
+        for each in derivation.empty:
+            yield f"{printer.aggregate(each)} = 0, of no members"
 
     def failure_remarks(self, failure: Failure) -> Iterator[str]:
         """Yield the remarks on a rule that does not derive the fact."""
@@ -400,7 +404,10 @@ class Explanation:
             "computations": [
                 self.computation_text(each) for each in derivation.computations
             ],
-            "absent": [printer.atom(each) for each in derivation.absent],
+            "absent": [
+                *map(printer.atom, derivation.absent),
+                *map(printer.aggregate, derivation.empty),
+            ],
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -440,6 +447,8 @@ class Explanation:
         yield from map(self.computation_text, derivation.computations)
         for atom in derivation.absent:
             yield f"no {self._printer.atom(atom)}"
+        for each in derivation.empty:
+            yield f"{self._printer.aggregate(each)} = 0"
 
 
 def _bullet(depth: int) -> str:

@@ -41,6 +41,8 @@ from evermat.explain.proofs import (
 )
 from evermat.kb.inputs import FactError, row_in_order
 from evermat.lang.aggregates import (
+    group_of,
+    names_outside,
     unnamed_targets,
     with_group,
     written_aggregate,
@@ -193,7 +195,13 @@ class WrittenRules:
         renamed = Instance(normal, instance.values)
         found = written_instance(written, renamed.binding)
         binding = dict(found.binding)
+        outside = names_outside(written)
+        empty = []
         for element, _ in self.empty_groups(instance.rule):
+            group = group_of(element, outside)
+            values = [binding[name] for name in group if name in binding]
+            if len(values) == len(group):
+                empty.append(with_group(element, group, values))
             binding[element.target.name] = constant(0)
         unnamed = unnamed_targets(written.body)
         binding = {n: value for n, value in binding.items() if n not in unnamed}
@@ -205,6 +213,7 @@ class WrittenRules:
             absent=found.absent,
             computations=found.computations,
             is_axiom=rule_key(written) not in self._places,
+            empty=tuple(empty),
         )
 
     def failure(self, found: proofs.Failure) -> Failure:
