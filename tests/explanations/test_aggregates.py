@@ -65,4 +65,4 @@ def test_empty_groups_are_told(kb: KnowledgeBase) -> None:
     text = 'sum{ ?q * ?k, ?w : needs("bolt", ?w, ?q)'
     assert f"{text}" in str(found)
     assert "} = 0, of no members" in str(found)
-    assert any(text in each for each in found.to_dict()["steps"][0]["empty"])
+    assert any(text in each for each in found.to_dict()["steps"][0]["absent"])

@@ -285,7 +285,7 @@ class ClauseReader:
         return self._tokens.operations(("*", "/", "%"), self._unary)
 
     def _power(self) -> Expression:
-        """Parse a primary expression, perhaps with an exponent: `2 ^ 3 ^ 2` is `2 ^ 9`."""
+        """Parse a primary expression and its exponent: `2 ^ 3 ^ 2` is `2 ^ 9`."""
         tokens = self._tokens
         base = self._primary()
         sign = tokens.accept("^")
