@@ -277,7 +277,8 @@ def _power(a: int, b: int) -> int:
     _refuse_negative("power", b)
     if abs(a) > 1:
         _require_room("power", (a.bit_length() - 1) * b)
-    return a**b
+    result: int = a**b
+    return result
 
 
 def _shift_left(a: int, b: int) -> int:
