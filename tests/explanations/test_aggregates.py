@@ -63,6 +63,6 @@ def test_why_not_tells_the_value_and_what_is_missing(kb: KnowledgeBase) -> None:
 def test_empty_groups_are_told(kb: KnowledgeBase) -> None:
     found = kb.explain("total(bolt, 0)")
     text = 'sum{ ?q * ?k, ?w : needs("bolt", ?w, ?q)'
-    assert f"{text}" in str(found)
+    assert text in str(found)
     assert "} = 0, of no members" in str(found)
-    assert any(text in each for each in found.to_dict()["steps"][0]["absent"])
+    assert "sum{ ?q * ?k, ?w : needs(" in found.to_json()

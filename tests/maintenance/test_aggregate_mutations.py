@@ -1,6 +1,6 @@
 """Planted bugs of aggregates that random programs must find; see docs/testing.md."""
 
-# ruff: noqa: SLF001, N803  mutants are made in private functions, and speak of classes
+# ruff: noqa: SLF001  mutants are made in private functions
 
 from __future__ import annotations
 
@@ -35,8 +35,12 @@ MUTANTS = (
     Mutant(
         "results are worked out from the old members",
         AggregatesByGroup.aggregate_changes,
-        lambda Views, after: Views(after, after),
-        lambda Views, before: Views(before, before),
+        lambda results_of, self, each, after, groups: results_of(
+            self, each, after, groups
+        ),
+        lambda results_of, self, each, before, groups: results_of(
+            self, each, before, groups
+        ),
     ),
     Mutant(
         "tuples that differ in other columns count twice",
