@@ -4,11 +4,11 @@ A knowledge base answers one call at a time, and an update is one call. So there
 of them with the same facts. Between updates, all readers use the second one:
 
 1. the first is updated, and its state, if it has one, is written; readers continue with
-the second, which has the previous version;
+   the second, which has the previous version;
 2. from then on readers are directed to the first, which has the new version: the update
-is done, and the caller is notified;
+   is done, and the caller is notified;
 3. when the last reader has left the second, it gets the same change, and readers return
-to it.
+   to it.
 
 A reader keeps the copy that it began with until it is done, and a copy is never changed
 while it is read. So a request reads one version, however many queries it makes, and a

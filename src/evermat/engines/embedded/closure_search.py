@@ -7,12 +7,12 @@ entries (*u*, *v*). Their sources reach some *u*, and their targets are reached 
 some *v*: two searches, one backwards from all *u*, one forwards from all *v*. Then
 
 1. a changed entry is skipped if the smaller graph has a path from *u* to *v* anyway: no
-pair needs it (the search is bidirectional, so its cost is that of the smaller side);
+   pair needs it (the search is bidirectional, so its cost is that of the smaller side);
 2. if there are few sources, or few targets, both graphs are traversed from each of the
-fewer, and the results are compared;
+   fewer, and the results are compared;
 3. otherwise all entries reachable from the sources are gathered, or all that lead to
-the targets, whichever costs less. No path between a source and a target has any other
-entry, so comparing the gathered graphs compares the full ones.
+   the targets, whichever costs less. No path between a source and a target has any
+   other entry, so comparing the gathered graphs compares the full ones.
 
 Each search has a cost limit, in entries visited: a share of all entries. If a search
 exceeds it, the caller compares the full graphs.

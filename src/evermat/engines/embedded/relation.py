@@ -6,24 +6,24 @@ of which says whether the fact is in one set of facts.
 The life of a fact:
 
 1. It gets a row, with status 0, when it is first mentioned: inserted by a user, derived
-as a candidate, or looked up by `intern`. The row is never moved or changed until the
-relation is compacted, so row ids can be kept.
+   as a candidate, or looked up by `intern`. The row is never moved or changed until the
+   relation is compacted, so row ids can be kept.
 2. During a transaction, the two lowest bits do not change: `MATERIALISED` and
-`EXPLICIT` still describe the facts before the update. Each growing set (such as the
-deleted and the added facts) takes one of the other 14 bits and sets it in the rows of
-its members. The bit is cleared and freed when the set is released, at the end of the
-transaction at the latest. Settled sets and compiled rounds borrow bits for the time of
-one call.
+   `EXPLICIT` still describe the facts before the update. Each growing set (such as the
+   deleted and the added facts) takes one of the other 14 bits and sets it in the rows
+   of its members. The bit is cleared and freed when the set is released, at the end of
+   the transaction at the latest. Settled sets and compiled rounds borrow bits for the
+   time of one call.
 3. The counters c_nr and c_r, in contrast, change during the transaction; the old values
-are logged (`store.CounterColumn`).
+   are logged (`store.CounterColumn`).
 4. A commit clears `EXPLICIT` of facts that are no longer explicit and sets it for new
-ones, clears `MATERIALISED` and both counters of deleted facts, and sets `MATERIALISED`
-of added ones (`Store.remove_explicit`, `add_explicit`, `remove`, `add`). A rollback
-writes the logged counts back. Both release all growing sets, so that outside
-transactions only the two lowest bits are ever set.
+   ones, clears `MATERIALISED` and both counters of deleted facts, and sets
+   `MATERIALISED` of added ones (`Store.remove_explicit`, `add_explicit`, `remove`,
+   `add`). A rollback writes the logged counts back. Both release all growing sets, so
+   that outside transactions only the two lowest bits are ever set.
 5. A deleted fact keeps its row; if it is derived again, it gets the same one. When dead
-rows outnumber live ones, and are more than a few, `compact` removes all rows with
-neither bit and renumbers the rest.
+   rows outnumber live ones, and are more than a few, `compact` removes all rows with
+   neither bit and renumbers the rest.
 
 Explicit facts are usually materialised. With equality they need not be: `normalise`
 materialises the rewritten fact instead.
