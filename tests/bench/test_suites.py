@@ -169,3 +169,10 @@ def test_rdf_measures_us_and_peers(
         counts = rows.get(name, {"evermat": 0, "pyoxigraph": 0})
         assert counts["evermat"] == counts["pyoxigraph"], name
     assert found["seconds"]["delete a triple"]["evermat"] > 0
+    differences = {
+        (each["job"], each["peer"]): (each["only_ours"], each["only_theirs"])
+        for each in found["differences"]
+        if each["system"] == "evermat"
+    }
+    for job in ("LUBM look-alike", "Brick 1.1 and buildings", "Gene Ontology"):
+        assert differences[job, "reasonable"] == (0, 0)

@@ -148,7 +148,8 @@ class _Suite:
 
     def parse(self) -> None:
         """Parse N-Triples and encode them."""
-        lines = sum(1 for _ in self._facts.open("rb"))
+        with self._facts.open("rb") as file:
+            lines = sum(1 for _ in file)
 
         def ours() -> int:
             kb = KnowledgeBase(equality="off")
