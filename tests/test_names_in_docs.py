@@ -18,7 +18,7 @@ import pytest
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
-    for top in ("src", "tests", "examples")
+    for top in ("src", "tests", "examples", "docs")
     for path in PROJECT.glob(f"{top}/**/*.py")
 ) + sorted(PROJECT.glob("*.py"))
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])

@@ -6,11 +6,9 @@ serialises calls from several threads, and keeps other work out of an open trans
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, TypedDict
 
@@ -27,6 +25,8 @@ from evermat.kb.requests import (
     Request,
     RequestError,
     by_predicate,
+    listed_rdf,
+    rdf_tables,
 )
 from evermat.kb.session import Session, Settings, Subscriptions
 from evermat.kb.transaction import (
@@ -40,18 +40,16 @@ from evermat.kb.transaction import (
 )
 from evermat.lang.syntax import QUAD, TRIPLE, Program
 from evermat.maintenance.limits import Budget
-from evermat.rdf import read_dataset, read_rdf
-from evermat.rdf.objects import both, is_rdf_object, read_object
 from evermat.results.change import UncopiableError, check_sort
 from evermat.results.result import Result, html_table, require_package
 from evermat.runtime.input_limits import allowing
 from evermat.values import constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import ModuleType
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
     from rdflib import Graph
 
@@ -299,8 +297,8 @@ class KnowledgeBase:
                 write as `[?s, ?p, ?o, ?g]`; by default they are ordinary triples.
         """
         request = Request(insert=by_predicate(data))
-        for part in _listed_rdf(rdf):
-            triples, quads = _read_rdf(part, base, named_graphs=named_graphs)
+        for part in listed_rdf(rdf):
+            triples, quads = rdf_tables(part, base, named_graphs=named_graphs)
             request.insert.setdefault(TRIPLE, []).append(triples)
             if named_graphs:
                 request.insert.setdefault(QUAD, []).append(quads)
@@ -829,34 +827,6 @@ class KnowledgeBase:
         self._undoing.note(change, before, self.rules if changes_rules else ())
         self._subscriptions.notify(change)
         return change
-
-
-def _listed_rdf(given: object) -> list[object]:
-    if given is None:
-        return []
-    if isinstance(given, str | Path) or is_rdf_object(given):
-        return [given]
-    if not isinstance(given, Iterable):
-        raise RequestError(
-            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
-        )
-    return list(given)
-
-
-def _read_rdf(
-    given: object, base: str | None, *, named_graphs: bool
-) -> tuple[pa.Table, pa.Table | None]:
-    """Read triples, and those of named graphs if these are to be distinguished."""
-    if is_rdf_object(given):
-        found = read_object(given)
-        return found if named_graphs else (both(found), None)
-    if not isinstance(given, str | Path):
-        raise RequestError(
-            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
-        )
-    if named_graphs:
-        return read_dataset(given, base=base)
-    return read_rdf(given, base=base), None
 
 
 def _check_watchers(budget: object, progress: object) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from evermat.functions import FUNCTIONS
 from evermat.lang import check_program, format_source, parse_program
-from evermat.lang.parser import DIRECTIVES
+from evermat.lang.directives import DIRECTIVES
 from evermat.lang.types import COLUMN_TYPES, TYPE_ALIASES
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs" / "language.md"

@@ -5,8 +5,9 @@ All errors that a request contains by itself are found here, before anything cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from evermat.errors import EvermatError
@@ -19,10 +20,12 @@ from evermat.lang.syntax import (
     Program,
     is_contradiction,
 )
+from evermat.rdf import read_dataset, read_rdf
+from evermat.rdf.objects import both, is_rdf_object, read_object
 from evermat.runtime import collection_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
@@ -246,3 +249,35 @@ def _mentioned(side: _Side) -> Iterator[Declaration]:
     for atom in side.atoms:
         if not is_contradiction(atom.predicate):
             yield Declaration(atom.predicate, atom.arity, span=atom.span)
+
+
+# ------------------------------------------------------------------------------- RDF
+
+
+def listed_rdf(given: object) -> list[object]:
+    """Return the graphs and paths of an argument for RDF, of which it may be one."""
+    if given is None:
+        return []
+    if isinstance(given, str | Path) or is_rdf_object(given):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise RequestError(
+            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
+        )
+    return list(given)
+
+
+def rdf_tables(
+    given: object, base: str | None, *, named_graphs: bool
+) -> tuple[pa.Table, pa.Table | None]:
+    """Read triples, and those of named graphs if these are to be distinguished."""
+    if is_rdf_object(given):
+        found = read_object(given)
+        return found if named_graphs else (both(found), None)
+    if not isinstance(given, str | Path):
+        raise RequestError(
+            f"RDF is given as paths or graphs, not as `{type(given).__name__}`"
+        )
+    if named_graphs:
+        return read_dataset(given, base=base)
+    return read_rdf(given, base=base), None
