@@ -340,10 +340,10 @@ def rules(problem: Problem, task: Mapping[str, Any], tell: Tell) -> None:
         for count in task["counts"]:
             some = "\n".join([head, *_spread(own, count)])
             for turn in range(2):
-                gone = timed(base, way.algorithm, remove_rules=some)
+                removed = timed(base, way.algorithm, remove_rules=some)
                 back = timed(base, way.algorithm, add_rules=some)
                 if turn:
-                    tell("removed", way=way.name, count=count, **gone)
+                    tell("removed", way=way.name, count=count, **removed)
                     tell("added", way=way.name, count=count, **back)
 
 

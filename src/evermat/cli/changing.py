@@ -116,14 +116,14 @@ def _strata_of(report: Report) -> str:
 
 def _report_row(name: str, change: Change) -> list[Cell]:
     report = change.report
-    came, left = change.total
+    added, removed = change.total
     return [
         name,
         report.algorithm,
         report.inserted,
         report.deleted,
-        came,
-        left,
+        added,
+        removed,
         report.rounds,
         report.forward_instances + report.backward_instances,
         report.seconds,
@@ -135,8 +135,8 @@ def _change_document(title: str, change: Change, show: int) -> dict[str, object]
         "title": title,
         "applied": change.applied,
         "predicates": {
-            name: {"added": came, "removed": left}
-            for name, (came, left) in change.sizes.items()
+            name: {"added": added, "removed": removed}
+            for name, (added, removed) in change.sizes.items()
         },
         "report": asdict(change.report)
         | {

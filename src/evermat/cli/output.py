@@ -161,7 +161,7 @@ def seconds(value: float) -> str:
 
 def sizes(changed: Mapping[str, tuple[int, int]]) -> list[list[Cell]]:
     """Return the rows of a table of changes: predicate, added, removed."""
-    return [[name, came, left] for name, (came, left) in changed.items()]
+    return [[name, added, removed] for name, (added, removed) in changed.items()]
 
 
 def _print_rows(

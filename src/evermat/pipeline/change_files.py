@@ -186,9 +186,9 @@ def _terms(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def _without(table: pa.Table, gone: pa.Table) -> pa.Table:
+def _without(table: pa.Table, unwanted: pa.Table) -> pa.Table:
     """Return the rows of a table that another one lacks."""
-    return table.filter(pc.invert(pc.is_in(_keys(table), value_set=_keys(gone))))
+    return table.filter(pc.invert(pc.is_in(_keys(table), value_set=_keys(unwanted))))
 
 
 def _keys(table: pa.Table) -> pa.Array:

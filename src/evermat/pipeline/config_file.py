@@ -583,20 +583,22 @@ def _format(section: Section, paths: Sequence[str]) -> Any:  # noqa: ANN401  a F
     if "format" in section:
         return section.choice("format", FORMATS, "parquet")
     section.text("format")
-    told = dict.fromkeys(each for each in map(_named_format, paths) if each is not None)
-    if len(told) > 1:
+    named = dict.fromkeys(
+        each for each in map(_named_format, paths) if each is not None
+    )
+    if len(named) > 1:
         section.problem(
             "path",
-            f"the paths of {section.name} are of several formats: {', '.join(told)}",
+            f"the paths of {section.name} are of several formats: {', '.join(named)}",
             "write a [[source]] for each format",
         )
-    if not told:
+    if not named:
         section.problems.add(
             section.route,
             f"{section.name} has no `format`, and its path does not say it",
             advice=f"write one of {', '.join(FORMATS)}",
         )
-    return next(iter(told), "parquet")
+    return next(iter(named), "parquet")
 
 
 def _named_format(path: str) -> str | None:

@@ -87,15 +87,15 @@ def require_met(findings: list[Finding]) -> None:
     ]
     if not failed:
         return
-    told = []
+    messages = []
     for each in failed:
         rows = [str(tuple(row.values())) for row in each.sample.to_pylist()]
-        told.append(
+        messages.append(
             f"`{each.expectation.name}` is {each.note}"
             + (f", such as {'; '.join(rows)}" if rows else "")
         )
     raise ExpectationError(
-        ". ".join(told),
+        ". ".join(messages),
         reason="expectations are to be met before anything is published",
         help="the state has the new version, and outputs are as they were: correct the "
         "sources and update, or go back to the version before with `evermat store "

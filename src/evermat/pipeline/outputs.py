@@ -74,17 +74,17 @@ def _listed(place: str) -> list[arrow_fs.FileInfo]:
     return found
 
 
-def signed(version: int, came: pa.Table, left: pa.Table) -> pa.Table:
+def signed(version: int, added: pa.Table, removed: pa.Table) -> pa.Table:
     """Return added and removed facts, with version and sign before the arguments."""
     parts = []
-    for sign, table in ((ADDED, came), (REMOVED, left)):
+    for sign, table in ((ADDED, added), (REMOVED, removed)):
         count = table.num_rows
         columns = [
             pa.repeat(pa.scalar(version, pa.int64()), count),
             pa.repeat(pa.scalar(sign), count),
             *table.columns,
         ]
-        parts.append(pa.table(columns, names=feed_names(came.column_names)))
+        parts.append(pa.table(columns, names=feed_names(added.column_names)))
     return pa.concat_tables(parts)
 
 
@@ -117,14 +117,14 @@ def add_large_version(
         write_parts,
     )
 
-    came, left = changes
+    added, removed = changes
     name = _version_name(version)
     if suffix != "nt":
-        frame = signed_frame(version, came, left)
+        frame = signed_frame(version, added, removed)
         with _Folder(place, name, suffix) as folder:
-            write_parts(frame, folder, suffix, feed_names(came.columns), what)
+            write_parts(frame, folder, suffix, feed_names(added.columns), what)
         return
-    like = terms_frame(came if came.distant is not None else left)
+    like = terms_frame(added if added.distant is not None else removed)
     for (_, word), result in zip(_WORDS, changes, strict=True):
         frame = terms_frame(result, like)
         with _Folder(place, f"{name}-{word}", suffix) as folder:
@@ -302,11 +302,11 @@ class Publisher:
                 signs[each.sign].append(each.values)
         arity = self._kb.predicates[predicate]
         for version, signs in found.items():
-            came, left = (
+            added, removed = (
                 term_table(table_of_rows(signs[sign], arity))
                 for sign in (ADDED, REMOVED)
             )
-            yield version, signed(version, came, left)
+            yield version, signed(version, added, removed)
 
     def _put(self, output: Output, what: str, rows: Result) -> Written:
         if output.format == "table":
@@ -350,13 +350,15 @@ class Publisher:
             last = last_version(place)
             for version, missed in self._missed(predicate, last):
                 add_version(place, kind, version, missed, predicate)
-            came, left = self._news(predicate, last)
-            if came.distant is None and left.distant is None:
-                table = signed(self._version, came.to_terms(), left.to_terms())
+            added, removed = self._news(predicate, last)
+            if added.distant is None and removed.distant is None:
+                table = signed(self._version, added.to_terms(), removed.to_terms())
                 add_version(place, kind, self._version, table, predicate)
             else:
-                add_large_version(place, kind, self._version, (came, left), predicate)
-        return Written(output, predicate, place, len(came) + len(left))
+                add_large_version(
+                    place, kind, self._version, (added, removed), predicate
+                )
+        return Written(output, predicate, place, len(added) + len(removed))
 
     def _append(self, output: Output, predicate: str) -> Written:
         """Append to a feed that is a table of Spark."""
@@ -370,11 +372,11 @@ class Publisher:
         for _, missed in self._missed(predicate, last):
             frame = spark.createDataFrame(for_spark(_natural(missed)))
             frame.write.mode(mode).saveAsTable(name)
-        came, left = self._news(predicate, last)
-        count = len(came) + len(left)
+        added, removed = self._news(predicate, last)
+        count = len(added) + len(removed)
         # A frame without rows has no types, and might not fit the existing table.
         if count or last is None:
-            self._feed_frame(came, left).write.mode(mode).saveAsTable(name)
+            self._feed_frame(added, removed).write.mode(mode).saveAsTable(name)
         return Written(output, predicate, name, count)
 
     def _news(self, predicate: str, last: int | None) -> tuple[Result, Result]:
@@ -386,14 +388,14 @@ class Publisher:
             return facts, Result(nothing, facts.columns)
         return self._change.added(predicate), self._change.removed(predicate)
 
-    def _feed_frame(self, came: Result, left: Result) -> DataFrame:
-        if came.distant is None and left.distant is None:
-            table = signed(self._version, came.to_terms(), left.to_terms())
+    def _feed_frame(self, added: Result, removed: Result) -> DataFrame:
+        if added.distant is None and removed.distant is None:
+            table = signed(self._version, added.to_terms(), removed.to_terms())
             return self._spark().createDataFrame(for_spark(_natural(table)))
         from evermat.pipeline.spark_io import natural_feed  # noqa: PLC0415  needs Spark
 
-        names = feed_names(came.columns)
-        return natural_feed(self._version, came, left, names, self._spark())
+        names = feed_names(added.columns)
+        return natural_feed(self._version, added, removed, names, self._spark())
 
 
 def _natural(table: pa.Table) -> pa.Table:

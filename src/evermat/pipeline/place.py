@@ -80,8 +80,8 @@ def choose_place(
     facts = _expected(config, command)
     if facts is None:
         return Place("auto", f"sizes of tables are not known, room for {room:,} facts")
-    told = f"about {facts:,} facts, room for {room:,}"
-    return Place("driver" if facts <= room else "distributed", told, room)
+    reason = f"about {facts:,} facts, room for {room:,}"
+    return Place("driver" if facts <= room else "distributed", reason, room)
 
 
 def _room(config: Config) -> Callable[[], int]:

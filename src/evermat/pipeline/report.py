@@ -266,14 +266,16 @@ def _predicates(report: Mapping[str, Any]) -> str:
     nothing = {"added": 0, "removed": 0}
     for name, size in sorted(report["predicates"].items()):
         change = report["changes"].get(name, nothing)
-        came, left = change["added"], change["removed"]
+        added, removed = change["added"], change["removed"]
         rows.append(
             [
                 escape(name),
                 _Right(_number(size["facts"])),
                 _Right(_number(size["explicit"])),
-                _Right(f'<span class="plus">+{_number(came)}</span>' if came else ""),
-                _Right(f'<span class="minus">−{_number(left)}</span>' if left else ""),
+                _Right(f'<span class="plus">+{_number(added)}</span>' if added else ""),
+                _Right(
+                    f'<span class="minus">−{_number(removed)}</span>' if removed else ""
+                ),
             ]
         )
     names = ["predicate", "facts", "explicit", "added", "removed"]
@@ -444,8 +446,8 @@ class RunReport:
         """Record the contents of the knowledge base, and the change."""
         self._add_predicates(kb)
         self.changes = {
-            name: {"added": came, "removed": left}
-            for name, (came, left) in change.sizes.items()
+            name: {"added": added, "removed": removed}
+            for name, (added, removed) in change.sizes.items()
         }
         report = change.report
         self.work = {

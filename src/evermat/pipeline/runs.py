@@ -416,13 +416,13 @@ class _Work:
             if kb is None:
                 return first_request(program, taken)
             return next_request(kb, program, taken)
-        told = [source for source in sources if source.has_changes]
+        with_changes = [source for source in sources if source.has_changes]
         return next_request(
             kb,
             program,
             [self._take(source) for source in sources if not source.has_changes],
-            changes=self._changes(kb, told),
-            told={name for source in told for name in source.predicates},
+            changes=self._changes(kb, with_changes),
+            told={name for source in with_changes for name in source.predicates},
         )
 
     # -------------------------------------------------------------------- engine
@@ -568,8 +568,8 @@ class _Work:
             if self._place.name == "auto":
                 self.report.place = kb.stats()["place"]
             self.report.work["jobs"] = jobs_of(kb)
-            came, left = change.total
-            step.note = f"+{came:,} −{left:,} facts"
+            added, removed = change.total
+            step.note = f"+{added:,} −{removed:,} facts"
         return change
 
     def _plan(self, kb: KnowledgeBase, request: Request) -> None:
@@ -577,8 +577,8 @@ class _Work:
         with self.steps.step("plan") as step, plain_spark_errors():
             change = request.planned(kb)
             self.report.add_change(kb, change)
-            came, left = change.total
-            step.note = f"+{came:,} −{left:,} facts"
+            added, removed = change.total
+            step.note = f"+{added:,} −{removed:,} facts"
 
     def _check_expectations(self, kb: KnowledgeBase) -> None:
         """Check all expectations before publishing."""

@@ -349,12 +349,12 @@ def terms_frame(result: Result, like: DataFrame | None = None) -> DataFrame:
     return like.sparkSession.createDataFrame(spark_terms(result.to_terms()))
 
 
-def signed_frame(version: int, came: Result, left: Result) -> DataFrame:
+def signed_frame(version: int, added: Result, removed: Result) -> DataFrame:
     """Return added and removed facts, with version and sign before the values."""
-    some = next(each for each in (came, left) if each.distant is not None)
+    some = next(each for each in (added, removed) if each.distant is not None)
     like = terms_frame(some)
     parts = []
-    for sign, result in (("+", came), ("-", left)):
+    for sign, result in (("+", added), ("-", removed)):
         frame = like if result is some else terms_frame(result, like)
         number = f"named_struct('kind', {int(Kind.INTEGER)}, 'text', '{version}')"
         text = f"named_struct('kind', {int(Kind.STRING)}, 'text', '{sign}')"
@@ -367,13 +367,13 @@ def signed_frame(version: int, came: Result, left: Result) -> DataFrame:
 
 def natural_feed(
     version: int,
-    came: Result,
-    left: Result,
+    added: Result,
+    removed: Result,
     names: Sequence[str],
     session: SparkSession,
 ) -> DataFrame:
     """Return added and removed facts, with plain types."""
-    terms = signed_frame(version, came, left)
+    terms = signed_frame(version, added, removed)
     return moved(natural_frame(terms, shapes_of(terms), names), session)
 
 

@@ -286,12 +286,12 @@ class StreamReport:
         self.batches += 1
         self.events += events.count
         self.bad += len(events.bad)
-        for name, (came, left) in change.sizes.items():
+        for name, (added, removed) in change.sizes.items():
             sums = self.changes.setdefault(name, {"added": 0, "removed": 0})
-            sums["added"] += came
-            sums["removed"] += left
-            self.added += came
-            self.removed += left
+            sums["added"] += added
+            sums["removed"] += removed
+            self.added += added
+            self.removed += removed
 
 
 def stream(  # noqa: PLR0913  all but the first two by name

@@ -491,9 +491,9 @@ def _planned(
 def as_told(service: Service, made: Updated, shown: Shown) -> Answer:
     """Return the changes of an update; SPARQL may have made several."""
     for change in made.changes:
-        came, left = change.total
-        service.metrics.changed.labels("+").inc(came)
-        service.metrics.changed.labels("-").inc(left)
+        added, removed = change.total
+        service.metrics.changed.labels("+").inc(added)
+        service.metrics.changed.labels("-").inc(removed)
     documents = [_change_document(each, shown) for each in made.changes]
     return as_json({"version": made.version, **documents[-1]})
 
@@ -506,18 +506,18 @@ def _change_document(change: Change, shown: Shown) -> dict[str, object]:
 
     facts = {
         name: {
-            "added": rows(change.added, name) if came else [],
-            "removed": rows(change.removed, name) if left else [],
+            "added": rows(change.added, name) if added else [],
+            "removed": rows(change.removed, name) if removed else [],
         }
-        for name, (came, left) in sizes.items()
+        for name, (added, removed) in sizes.items()
         if shown.show
     }
     report = change.report
     return {
         "applied": change.applied,
         "sizes": {
-            name: {"added": came, "removed": left}
-            for name, (came, left) in sizes.items()
+            name: {"added": added, "removed": removed}
+            for name, (added, removed) in sizes.items()
         },
         "facts": facts,
         "report": {
@@ -597,8 +597,8 @@ def _version_document(version: Version) -> dict[str, object]:
         "time": version.time.isoformat(),
         "title": version.title,
         "sizes": {
-            name: {"added": came, "removed": left}
-            for name, (came, left) in version.sizes.items()
+            name: {"added": added, "removed": removed}
+            for name, (added, removed) in version.sizes.items()
         },
         "rules": {"added": version.rules[0], "removed": version.rules[1]},
         "restored": version.restored,

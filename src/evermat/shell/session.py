@@ -105,11 +105,11 @@ class Session:
                 left -= len(shown)
                 rows = (", ".join(map(str, row)) for row in shown.constants())
                 lines += [f"{sign} {name}({row})" for row in rows]
-        came, gone = change.total
-        title = f"{counted(came, 'fact')} added, {gone:,} removed"
+        added, removed = change.total
+        title = f"{counted(added, 'fact')} added, {removed:,} removed"
         if not change.applied:
             title += ", if it were done"
-        return "\n".join([*lines, *["…"] * (came + gone > _SHOWN), title])
+        return "\n".join([*lines, *["…"] * (added + removed > _SHOWN), title])
 
     # ---------------------------------------------------------------- commands
 

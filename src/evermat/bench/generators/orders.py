@@ -109,11 +109,11 @@ def changes(tables: dict[str, pa.Table], size: int) -> tuple[pa.Table, pa.Table]
     """Return the order lines that are inserted and deleted in a day."""
     chance = np.random.default_rng(_SEED + 1)
     lines = tables["line"]
-    gone = lines.take(pa.array(chance.choice(lines.num_rows, size, replace=False)))
+    deleted = lines.take(pa.array(chance.choice(lines.num_rows, size, replace=False)))
     orders_ = chance.integers(0, tables["placed"].num_rows, size)
     products = tables["makes"].num_rows
     bought = _named("product", chance.integers(0, products, size))
-    return _table(orders_, bought), gone
+    return _table(orders_, bought), deleted
 
 
 def write_shop(folder: Path, scale: float, *, updated: int = 1000) -> int:

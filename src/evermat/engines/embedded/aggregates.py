@@ -505,8 +505,8 @@ class Aggregator:
         ):
             if sign < 0 and candidates[at][:1] == [id_]:
                 lost.add(at)
-        came = np.flatnonzero(changed.signs > 0).tolist()
-        for place in came:
+        added = np.flatnonzero(changed.signs > 0).tolist()
+        for place in added:
             at, id_ = int(groups.numbers[place]), int(values[place])
             candidates[at].append(id_)
             self._note_member(

@@ -371,24 +371,32 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
         """Commit the transaction."""
         self._require_transaction()
         sets = self.store.sets
-        gone, come = sets.settled(deleted - added), sets.settled(added)
-        lost, new = sets.settled(explicit_removed), sets.settled(explicit_added)
+        removed, inserted = sets.settled(deleted - added), sets.settled(added)
+        no_longer_explicit, newly_explicit = (
+            sets.settled(explicit_removed),
+            sets.settled(explicit_added),
+        )
         if self.journal is not None:
-            rows = gone.rows, come.rows, lost.rows, new.rows
+            rows = (
+                removed.rows,
+                inserted.rows,
+                no_longer_explicit.rows,
+                newly_explicit.rows,
+            )
             self.journal(committed(self.store, self._dictionary, rows))
         self.is_torn = True
         seal()
-        self.store.remove_explicit(lost)
-        self.store.add_explicit(new)
+        self.store.remove_explicit(no_longer_explicit)
+        self.store.add_explicit(newly_explicit)
         # All facts of both sets are among these, so their bits are cleared in passing.
         growing = {facts for facts in (deleted, added) if isinstance(facts, Growing)}
         bits = sum(each.bit for each in growing)
-        self.store.remove(gone, zeros=bits)
-        self.store.add(come, zeros=bits)
+        self.store.remove(removed, zeros=bits)
+        self.store.add(inserted, zeros=bits)
         for each in growing:
             each.note_cleared()
         self._end()
-        for name in gone.names:
+        for name in removed.names:
             self._clear_out(self.store.relations[name])
 
     def _has_many_dead(self, relation: Relation) -> bool:
@@ -530,8 +538,8 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
     def adopt(self, other: Engine) -> tuple[Copy, Copy]:
         """Take over the contents of a fresh engine; return removed and added facts."""
         fresh = cast("EmbeddedEngine", other)
-        left = self._copy(self.store.missing_from(fresh.store))
-        came = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
+        removed = self._copy(self.store.missing_from(fresh.store))
+        added = fresh._copy(fresh.store.missing_from(self.store))  # noqa: SLF001  one of us
         if self.journal is not None:
             self.journal(replaced(self.store, fresh.store, self._dictionary))
         self.is_torn = True
@@ -542,7 +550,7 @@ class EmbeddedEngine(RuleOperators, EqualityOperators, ClosureOperators, Engine)
         self.plans.move_to(self.store)
         self._forget_programs()
         self._known_before = None
-        return left, came
+        return removed, added
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Return for each relation: facts, explicit facts, bytes, indexes."""

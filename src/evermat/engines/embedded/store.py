@@ -242,13 +242,19 @@ def committed(
         dictionary: the constants.
         sets: facts deleted and added, and facts no longer explicit and newly explicit.
     """
-    gone, come, lost, new = sets
+    removed, inserted, no_longer_explicit, newly_explicit = sets
     overwritten: dict[str, list[tuple[int, Rows, Rows]]] = {}
     for at, counter in enumerate(store.counters):
         for name, rows, old in counter.overwritten():
             overwritten.setdefault(name, []).append((at, rows, old))
     changed = {}
-    for name in {**gone, **come, **lost, **new, **overwritten}:
+    for name in {
+        **removed,
+        **inserted,
+        **no_longer_explicit,
+        **newly_explicit,
+        **overwritten,
+    }:
         relation = store.relations[name]
         parts = [each[name] for each in sets if name in each]
         parts += [rows for _, rows, _ in overwritten.get(name, [])]
@@ -259,11 +265,11 @@ def committed(
         for at, rows, old in reversed(overwritten.get(name, [])):
             before[2 + at, np.searchsorted(touched, rows)] = old
         for which, each, value in (
-            (HOLDS, gone, 0),
-            (COUNTS, gone, 0),
-            (HOLDS, come, 1),
-            (GIVEN, lost, 0),
-            (GIVEN, new, 1),
+            (HOLDS, removed, 0),
+            (COUNTS, removed, 0),
+            (HOLDS, inserted, 1),
+            (GIVEN, no_longer_explicit, 0),
+            (GIVEN, newly_explicit, 1),
         ):
             if name in each:
                 after[which, np.searchsorted(touched, each[name])] = value

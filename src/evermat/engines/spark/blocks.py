@@ -507,14 +507,14 @@ def parted(block: Block) -> tuple[Block | None, Block]:
     job.
     """
     left, limit = block.size, block.cluster.small // 2
-    gone: set[int] = set()
+    large: set[int] = set()
     for tag, size in sorted(block.sizes.items(), key=lambda each: -each[1]):
         if left <= limit:
             break
-        gone.add(tag)
+        large.add(tag)
         left -= size
     if not left:
         return None, block
-    kept = chosen(block.table, frozenset(block.sizes) - gone)
-    moved = chosen(block.table, frozenset(gone))
+    kept = chosen(block.table, frozenset(block.sizes) - large)
+    moved = chosen(block.table, frozenset(large))
     return local_block(block.cluster, kept), local_block(block.cluster, moved)

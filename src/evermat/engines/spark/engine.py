@@ -402,18 +402,20 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
         explicit_added: Facts,
     ) -> _Saved:
         """Apply the changes of a commit, and return the new contents."""
-        gone = settle(deleted - added, self.cluster)
-        come = settle(added - (self._materialised - deleted), self.cluster)
-        lost = settle(explicit_removed - explicit_added, self.cluster)
-        new = settle(explicit_added - (self._explicit - explicit_removed), self.cluster)
+        removed = settle(deleted - added, self.cluster)
+        inserted = settle(added - (self._materialised - deleted), self.cluster)
+        no_longer_explicit = settle(explicit_removed - explicit_added, self.cluster)
+        newly_explicit = settle(
+            explicit_added - (self._explicit - explicit_removed), self.cluster
+        )
         for stored, less, more in (
-            (self._materialised, settle(deleted, self.cluster), come),
-            (self._explicit, settle(explicit_removed, self.cluster), new),
+            (self._materialised, settle(deleted, self.cluster), inserted),
+            (self._explicit, settle(explicit_removed, self.cluster), newly_explicit),
         ):
             stored.heap.remove(block_rows(less.block))
             stored.heap.add(more.block)
         held = self._materialised | self._explicit
-        forgotten = settle((gone | lost) - held, self.cluster)
+        forgotten = settle((removed | no_longer_explicit) - held, self.cluster)
         for counters in self._counters:
             counters.forget(block_rows(forgotten.block))
         return self._contents()
@@ -432,14 +434,19 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
             (HOLDS, self._materialised, deleted, added),
             (GIVEN, self._explicit, explicit_removed, explicit_added),
         ):
-            left = settle(less & stored, self.cluster)
-            come = settle(more - (stored - less), self.cluster)
-            parts.append(rows_part(which, -1, block_rows(left.block)))
-            parts.append(rows_part(which, 1, block_rows(come.block)))
-            ends.append((left, come, stored - less))
-        (gone, come, stay), (lost, new, stay_explicit) = ends
-        kept = come | new | stay | stay_explicit
-        forgotten = block_rows(settle((gone | lost) - kept, self.cluster).block)
+            outdated = settle(less & stored, self.cluster)
+            inserted = settle(more - (stored - less), self.cluster)
+            parts.append(rows_part(which, -1, block_rows(outdated.block)))
+            parts.append(rows_part(which, 1, block_rows(inserted.block)))
+            ends.append((outdated, inserted, stored - less))
+        (
+            (removed, inserted, stay),
+            (no_longer_explicit, newly_explicit, stay_explicit),
+        ) = ends
+        kept = inserted | newly_explicit | stay | stay_explicit
+        forgotten = block_rows(
+            settle((removed | no_longer_explicit) - kept, self.cluster).block
+        )
         for which, counters, old in zip(
             (C_NR, C_R), self._counters, saved.counters, strict=True
         ):
@@ -529,8 +536,8 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
         self.cluster.dictionary.reconcile()
         for relation, arity in source.relations().items():
             self.declare(relation, arity)
-        left = self.snapshot(self._materialised - source.materialised)
-        came = self.snapshot(source.materialised - self._materialised)
+        removed = self.snapshot(self._materialised - source.materialised)
+        added = self.snapshot(source.materialised - self._materialised)
         if self.journal is not None:
             self.journal(self._replacement(source))
         self.is_torn = True
@@ -544,7 +551,7 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
         ):
             mine.numbers = theirs.numbers
         self.matches += source.matches
-        return left, came
+        return removed, added
 
     def _replacement(self, source: SparkEngine) -> Difference:
         """Return the changes that `adopt` is about to make."""

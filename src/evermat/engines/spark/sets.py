@@ -70,8 +70,8 @@ class Growing(GrowingFacts):
 
     def discard(self, facts: Facts) -> None:
         """Remove facts, which need not be in the set."""
-        gone = intersection(self.heap.rows(), rows_of(facts, self.heap.cluster))
-        self.heap.remove(block_rows(settled_block(gone)))
+        present = intersection(self.heap.rows(), rows_of(facts, self.heap.cluster))
+        self.heap.remove(block_rows(settled_block(present)))
 
 
 class Settled(SettledFacts):
