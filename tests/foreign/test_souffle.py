@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evermat import KnowledgeBase
+from evermat.errors import ParseError
 from evermat.kb.program_files import read_program
 from evermat.lang.dialects.souffle import read_souffle
 
@@ -213,3 +214,58 @@ def test_a_place_is_kept_for_every_rule() -> None:
     span = program.rules[0].span
     assert span is not None
     assert (span.source.name, span.line, span.column) == ("a.dl", 2, 1)
+
+
+COMPONENTS = """
+.comp Graph<N> {
+    .type Node <: N
+    .decl edge(x:Node, y:Node)
+    .decl reach(x:Node, y:Node) overridable
+    reach(x, y) :- edge(x, y).
+    reach(x, z) :- reach(x, y), edge(y, z).
+}
+.comp Loops<N> : Graph<N> {
+    edge(x, y) :- edge(y, x).
+    .override reach
+    reach(x, x) :- edge(x, _).
+}
+.comp Both {
+    .init inner = Graph<number>
+    .decl size(n:number)
+    size(n) :- n = count : { inner.reach(_, _) }.
+    out(n) :- size(n).
+}
+.init g = Graph<number>
+.init s = Loops<symbol>
+.init b = Both
+g.edge(1, 2). g.edge(2, 3). s.edge("a", "b"). b.inner.edge(7, 8).
+.decl out(n:number)
+out(10 * n) :- n = count : { g.reach(_, _) }.
+.output g.reach
+"""
+
+
+def test_components_are_expanded() -> None:
+    kb = KnowledgeBase(read_souffle(COMPONENTS))
+    assert sorted(kb.facts("g.reach")) == [(1, 2), (1, 3), (2, 3)]
+    assert sorted(kb.facts("s.edge")) == [("a", "b"), ("b", "a")]
+    assert sorted(kb.facts("s.reach")) == [("a", "a"), ("b", "b")]
+    assert sorted(kb.facts("b.inner.reach")) == [(7, 8)]
+    assert sorted(kb.facts("out")) == [(1,), (30,)]
+    (sink,) = read_souffle(COMPONENTS).sinks
+    assert (sink.predicate, sink.path) == ("g.reach", "g.reach.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (".comp A { .init a = A } .init b = A", "part of itself"),
+        (".comp A<T> { } .init b = A", "takes 1 types, not 0"),
+        (".comp A { .decl p(x:number)", "is not closed"),
+        (".comp", "expected the name of a component"),
+        (".init x", "expected `=`"),
+    ],
+)
+def test_components_that_cannot_be_expanded(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        read_souffle(text)

@@ -63,6 +63,15 @@ class Scanner:
         self._operations = 0
 
     @property
+    def end(self) -> Token:
+        """The token at the end of the text."""
+        return self._tokens[-1]
+
+    def replace(self, expand: Callable[[list[Token]], list[Token]]) -> None:
+        """Have other tokens in place of those of the text, before any is read."""
+        self._tokens = expand(self._tokens)
+
+    @property
     def current(self) -> Token:
         """The current token; after the last one, a token of kind `end`."""
         return self._tokens[self.position]

@@ -23,6 +23,7 @@ from evermat.lang.dialects.desugar import (
     settled,
 )
 from evermat.lang.dialects.scanner import END, Scanner
+from evermat.lang.dialects.souffle_components import expand_components
 from evermat.lang.dialects.souffle_functors import (
     AGGREGATES,
     ARITY,
@@ -240,7 +241,7 @@ class ClauseReader:
         if tokens.current.text == "." and tokens.following.kind == "name":
             # A dot within the name does not end the clause.
             tokens.advance()
-            raise tokens.unsupported("components are", name)
+            raise tokens.error(f"there is no instance `{name.text}`", name)
         arguments = self._arguments(name)
         return Atom(
             name.text,
@@ -530,16 +531,15 @@ _BASE_TYPES = {
     "symbol": "string",
 }
 _REFUSED = {
-    ".comp": "components are",
-    ".init": "components are",
-    ".override": "components are",
     ".functor": "user-defined functors are",
     ".limitsize": "`.limitsize` is",
     ".lattice": "lattices are",
     ".include": "`.include` is",
     ".once": "`.once` is",
 }
-_NO_EFFECT = frozenset({"btree", "brie", "inline", "no_inline", "magic", "no_magic"})
+_NO_EFFECT = frozenset(
+    {"btree", "brie", "inline", "no_inline", "magic", "no_magic", "overridable"}
+)
 _HELP_INCLUDE = "run the C preprocessor over the program first (`cpp -P`)"
 
 
@@ -590,6 +590,7 @@ class _Reader:
 
     def program(self) -> Program:
         """Parse the whole text, then resolve names declared after their use."""
+        expand_components(self._tokens)
         while self._tokens.current.kind != END:
             try:
                 self._statement()
@@ -747,7 +748,8 @@ class _Reader:
         if tokens.current.text == "." and tokens.following.kind == "name":
             after = tokens.following
             if after.start == tokens.current.end:
-                raise tokens.unsupported("components are", names[-1])
+                message = f"there is no instance `{names[-1].text}`"
+                raise tokens.error(message, names[-1])
         options = self._options() if tokens.accept("(") else {}
         span = tokens.span_since(directive)
         kind = directive.text[1:]
