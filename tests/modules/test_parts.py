@@ -45,7 +45,8 @@ def test_strata_are_divided_only_where_it_matters() -> None:
 
 def test_divided_strata_keep_facts_and_counters_exact(engine_name: str) -> None:
     """A closure that other rules of its depth do not feed deletes what has to go."""
-    text = CLOSURE + FED + OTHERS + COUNTS + "seen(?x) :- r(?x, 3), c(?x) ."
+    text = CLOSURE + FED + OTHERS + COUNTS + "seen(?x) :- r(?x, 3), c(?x) . "
+    text += "s(?x, ?y) :- s(?x, ?z), r(?z, ?y), ?n = count{ ?w : p(?x, ?w) }, ?n > 0 ."
     facts: dict[str, list[tuple[int, ...]]] = {
         "e": [(i, (i * 3 + j) % 17) for i in range(17) for j in (1, 4)],
         "s": [(i, i + 1) for i in range(8)],
