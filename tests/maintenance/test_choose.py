@@ -163,6 +163,13 @@ def test_strata_cost_something_however_little_is_matched() -> None:
         assert derived == pytest.approx(0.1)
     large = [deletion_prices(5_000, history) for history in (few, many)]
     assert large[1].restarting > large[0].restarting + 0.01
+    # A deletion is allowed what relations cost in any case.
+    quarter = replace(PLAIN, deletions=2_500)
+    allowed = [
+        choice.cost_limit.seconds if choice.cost_limit else 0.0
+        for choice in (choose(quarter, history) for history in (many, wide))
+    ]
+    assert allowed[1] == pytest.approx(allowed[0] + 1.45 * 999 * 6e-5)
     # No more than a part of the time is said to be for strata.
     tiny = History(explicit=10, facts=20).loaded(10, 0.001, 1_000)
     assert tiny.standing < 0.001

@@ -496,7 +496,8 @@ def _for_deletion(situation: Situation, history: History, maintain: Choice) -> C
         return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
     if situation.is_search:
         return replace(maintain, cost_limit=_search_cost_limit(prices, history))
-    allowed = _COST_SHARE * prices.restarting
+    # What relations cost as such is not repeated when facts are added again.
+    allowed = _COST_SHARE * prices.restarting + _PART * history.relations
     if is_known:
         # Deleting is about half of the work, and may turn out to be twice as much.
         allowed = max(allowed, prices.maintaining)
