@@ -13,7 +13,7 @@ A map of the folder, from the outside inwards:
 | deduplication of derived facts | `dedup`, `sorting`                                  |
 | small rounds in one call       | `small_batch`, `bytecode`                           |
 | small fixpoints in one call    | `saturation`, `backward`, `triggers`                |
-| aggregates of groups           | `aggregates`                                        |
+| aggregates of groups           | `aggregates`, `group_orders`                        |
 | closures as graphs, compared   | `closure_graphs`, `closure_snapshots`               |
 | kept graphs, bounded searches  | `closure_index`, `closure_search`                   |
 | equal constants                | `union_find`                                        |

@@ -21,5 +21,6 @@ A map of the folder, from the outside inwards:
 | fetching few rows                | `lookups`, `fetching`, `row_keys`            |
 | sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`, |
 |                                  | `checkpoint_place`                           |
+| aggregates of groups             | `aggregates`                                 |
 | descriptions for users           | `explaining`                                 |
 """
