@@ -45,6 +45,8 @@ def test_answers_are_those_of_a_new_knowledge_base(seed: int, *, modules: bool) 
         kb.update(
             insert={"edge": [edge], "colour": [colour]},
             delete={"edge": [old := rng.choice(sorted(edges))]} if edges else {},
+            # This has other relations in the end, of which old programs know nothing.
+            algorithm=rng.choice(["auto", "remat"]),
         )
         edges = (edges - {old} if edges else edges) | {edge}
         colours.add(colour)
@@ -125,3 +127,13 @@ def test_what_rules_have_derived_since_a_sample_is_not_taken_for_rare() -> None:
     first, second = describe(known.prepared.plan)
     assert first.startswith('probe triple($0, "in", "y1")')
     assert second.startswith("require triple($0, ")
+
+
+def test_answers_that_several_matches_have_are_given_once() -> None:
+    engine = EmbeddedEngine()
+    kb = KnowledgeBase(engine=engine)
+    kb.load({"edge": [(1, 2), (1, 3), (2, 5), (3, 5), (3, 6)]})
+    for _ in range(3):
+        assert sorted(kb.query("edge(1, _), edge(?x, 5)").to_list()) == [(2,), (3,)]
+    (known,) = engine.plans.answered.values()
+    assert known.program is not None
