@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -51,6 +52,21 @@ def test_instances_facts_and_duplicates_are_those_of_the_rules(
     twins = next(each for each in kb.profile().rules if each.rule.startswith("twin"))
     assert twins.instances == sum(1 for _, g in members for _, h in members if g == h)
     assert twins.slowest_join in twins.joins
+
+
+def test_a_profile_is_a_plot_with_a_bar_for_each_rule_that_is_applied(
+    engine_name: str,
+) -> None:
+    found = doors(engine_name).profile()
+    applied = [each for each in found.rules if each.module is None]
+    plot = ET.fromstring(found.to_svg())  # noqa: S314  our own
+    bars = plot.findall(".//{*}rect")
+    assert len(bars) == len(applied) > 1
+    lengths = [float(bar.get("width", "nan")) for bar in bars]
+    assert lengths == sorted(lengths, reverse=True)
+    titles = {each.text for each in plot.findall("{*}g/{*}title")}
+    assert titles == {each.rule for each in applied}
+    assert found._repr_html_().startswith("<svg")
 
 
 def test_a_profile_is_a_table_and_changes_nothing(engine_name: str) -> None:

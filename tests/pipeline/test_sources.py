@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from evermat.kb.inputs import FactTypeError
-from evermat.pipeline import files
+from evermat.pipeline import Pipeline, files
 from evermat.pipeline.errors import (
     OutputError,
     RejectedRowsError,
@@ -20,9 +20,6 @@ from evermat.pipeline.errors import (
 )
 from evermat.rdf import RdfSyntaxError
 from pipelines import OUTPUT, configured, rejected, rows, run, source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EDGES = [("a", "b"), ("b", "c")]
 CLOSED = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -242,6 +239,19 @@ def test_fractions_of_seconds_are_compared_by_value(tmp_path: Path) -> None:
     )
     wrong = rejected(config, run(config), "edge")
     assert sorted(str(row["row"])[0] for row in wrong) == ["a", "d"]
+
+
+def test_the_report_shows_what_each_rule_costs_if_asked(tmp_path: Path) -> None:
+    csv(tmp_path)
+    config = source(tmp_path, SHORT, 'path = "edge.csv"')
+    plain = Pipeline(config).run()
+    assert plain.report.profile == []
+    finished = Pipeline(config, is_profiled=True).run()
+    rules = {each["rule"]: each for each in finished.report.profile}
+    assert rules["reach(?x, ?y) :- edge(?x, ?y) ."]["instances"] == 2
+    page = Path(finished.page).read_text(encoding="utf-8")
+    assert "<h2>Rules</h2>" in page
+    assert "edge(?x, ?y): 2 matches" in page
 
 
 DECLARED = """[program]

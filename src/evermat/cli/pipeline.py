@@ -99,11 +99,16 @@ def chosen(path: Path, engine: str | None, master: str | None) -> Config:
 
 
 def run_pipeline(
-    config: Config, command: str, output: Output, *, is_dry: bool = False
+    config: Config,
+    command: str,
+    output: Output,
+    *,
+    is_dry: bool = False,
+    is_profiled: bool = False,
 ) -> None:
     """Run, update or follow a stream, and show the result."""
     lines = StepLines()
-    pipeline = Pipeline(config, watcher=lines, progress=lines)
+    pipeline = Pipeline(config, watcher=lines, progress=lines, is_profiled=is_profiled)
     if command == "check":
         pipeline.check()
         output.document["pipeline"] = config.name

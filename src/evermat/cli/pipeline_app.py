@@ -65,6 +65,12 @@ DryRun = Annotated[
 ]
 
 
+Profiled = Annotated[
+    bool,
+    typer.Option("--profile", help="Have the report show what each rule costs."),
+]
+
+
 def _perform(
     command: str,
     config: Path,
@@ -73,13 +79,15 @@ def _perform(
     *,
     is_json: bool,
     is_dry: bool = False,
+    is_profiled: bool = False,
 ) -> None:
     """Run one of the commands, and print its report."""
     from evermat.cli.output import Output
     from evermat.cli.pipeline import chosen, run_pipeline
 
     output = Output(is_json=is_json)
-    run_pipeline(chosen(config, engine, master), command, output, is_dry=is_dry)
+    settings = chosen(config, engine, master)
+    run_pipeline(settings, command, output, is_dry=is_dry, is_profiled=is_profiled)
     output.finish()
 
 
@@ -89,6 +97,7 @@ def pipeline_run(
     engine: PipelineEngine = None,
     master: PipelineMaster = None,
     dry_run: DryRun = False,
+    profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Read all sources, materialise, write the outputs.
@@ -101,7 +110,15 @@ def pipeline_run(
     evermat pipeline run pipeline.toml --engine embedded
     evermat pipeline run pipeline.toml --master spark://host:7077 --json
     """
-    _perform("run", config, engine, master, is_json=json, is_dry=dry_run)
+    _perform(
+        "run",
+        config,
+        engine,
+        master,
+        is_json=json,
+        is_dry=dry_run,
+        is_profiled=profile,
+    )
 
 
 @pipeline.command("update")
@@ -110,6 +127,7 @@ def pipeline_update(
     engine: PipelineEngine = None,
     master: PipelineMaster = None,
     dry_run: DryRun = False,
+    profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Read changes, maintain the state, publish.
@@ -121,7 +139,15 @@ def pipeline_update(
     \b
     evermat pipeline update pipeline.toml
     """
-    _perform("update", config, engine, master, is_json=json, is_dry=dry_run)
+    _perform(
+        "update",
+        config,
+        engine,
+        master,
+        is_json=json,
+        is_dry=dry_run,
+        is_profiled=profile,
+    )
 
 
 @pipeline.command("check")

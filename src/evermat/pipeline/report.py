@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evermat.api import KnowledgeBase
+    from evermat.kb.profile import Profile
     from evermat.pipeline.config import Config
     from evermat.pipeline.expectations import Finding
     from evermat.pipeline.intake import Taken
@@ -160,6 +161,7 @@ def page(report: Mapping[str, Any]) -> str:
         _contradictions(report),
         _expectations(report),
         _work(report),
+        _profile(report),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
@@ -334,6 +336,26 @@ def _work(report: Mapping[str, Any]) -> str:
     return _section("Materialisation", _table(["", ""], rows))
 
 
+def _profile(report: Mapping[str, Any]) -> str:
+    rules = report["profile"]
+    ordered = sorted(rules, key=lambda each: -each["seconds"])
+    longest = max((each["seconds"] for each in rules), default=0) or 1
+    rows = [
+        [
+            f"<code>{escape(each['rule'])}</code>",
+            _bar(each["seconds"] / longest),
+            _Right(escape(each["module"] or f"{each['seconds'] * 1000:.2f} ms")),
+            _Right(_number(each["instances"])),
+            _Right(_number(each["facts"])),
+            _Right(_number(each["duplicates"])),
+            f"<code>{escape(each['slowest_join'])}</code>",
+        ]
+        for each in ordered
+    ]
+    names = ["rule", "", "time", "instances", "facts", "duplicates", "slowest join"]
+    return _section("Rules", _table(names, rows))
+
+
 def _bar(share: float) -> str:
     return f'<div class="bar" style="width:{100 * share:.1f}%"></div>'
 
@@ -399,6 +421,7 @@ class RunReport:
         predicates: facts and explicit facts of each.
         changes: added and removed facts, by predicate.
         work: the algorithm and its cost.
+        profile: the cost of each rule, if asked for.
     """
 
     pipeline: str
@@ -420,6 +443,7 @@ class RunReport:
     outputs: list[dict[str, Any]] = field(default_factory=list)
     ignored_axioms: dict[str, int] = field(default_factory=dict)
     contradictions: dict[str, Any] = field(default_factory=dict)
+    profile: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
 
     def finish(self, steps: Iterable[Step], seconds: float) -> None:
@@ -460,6 +484,21 @@ class RunReport:
             "removed_rules": report.removed_rules,
             "seconds": report.seconds,
         }
+
+    def add_profile(self, profile: Profile) -> None:
+        """Note what each rule costs."""
+        self.profile = [
+            {
+                "rule": each.rule,
+                "seconds": each.seconds,
+                "instances": each.instances,
+                "facts": each.facts,
+                "duplicates": each.duplicates,
+                "slowest_join": str(each.slowest_join or ""),
+                "module": each.module,
+            }
+            for each in profile.rules
+        ]
 
     def add_stream(self, kb: KnowledgeBase, report: StreamReport) -> None:
         """Record the work of a stream."""

@@ -146,11 +146,13 @@ class Pipeline:
         config: the configuration.
         watcher: receives the start and end of every step.
         progress: receives every round of a materialisation.
+        is_profiled: whether the report says what each rule costs.
     """
 
     config: Config
     watcher: Watcher = field(default_factory=Silent)
     progress: Progress | None = None
+    is_profiled: bool = False
 
     def __repr__(self) -> str:
         config = self.config
@@ -570,6 +572,9 @@ class _Work:
             self.report.work["jobs"] = jobs_of(kb)
             added, removed = change.total
             step.note = f"+{added:,} −{removed:,} facts"
+        if self.pipeline.is_profiled:
+            with self.steps.step("profile the rules"), plain_spark_errors():
+                self.report.add_profile(kb.profile())
         return change
 
     def _plan(self, kb: KnowledgeBase, request: Request) -> None:
