@@ -69,6 +69,13 @@ def test_a_profile_is_a_plot_with_a_bar_for_each_rule_that_is_applied(
     assert found._repr_html_().startswith("<svg")
 
 
+def test_joins_are_shown_in_the_variables_of_the_rule(engine_name: str) -> None:
+    kb = KnowledgeBase("used(?x) :- key(?x, _), member(_, ?x) .", engine=engine_name)
+    kb.load({"key": [(1, "a")], "member": [("ann", 1)]})
+    (rule,) = kb.profile().rules
+    assert {join.atom for join in rule.joins} == {"key(?x, _)", "member(_, ?x)"}
+
+
 def test_a_profile_is_a_table_and_changes_nothing(engine_name: str) -> None:
     kb = doors(engine_name)
     before = {name: set(kb[name]) for name in kb}

@@ -11,6 +11,7 @@ Rules that a module evaluates are not applied; only their sizes are reported.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from html import escape
 from time import perf_counter
@@ -286,7 +287,12 @@ def _every_match(query: Query) -> Query:
 def _text(pattern: Pattern, names: Sequence[str]) -> str:
     """Format a pattern in the variables of its rule."""
     operands = [
-        f"?{names[each.index]}" if isinstance(each, Column) else str(each)
+        _variable(names[each.index]) if isinstance(each, Column) else str(each)
         for each in pattern.operands
     ]
     return f"{pattern.relation}({', '.join(operands)})"
+
+
+def _variable(name: str) -> str:
+    """Format a variable as written; those for `_` have numbers."""
+    return "_" if re.fullmatch(r"_\d+", name) else f"?{name}"
