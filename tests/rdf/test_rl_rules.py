@@ -1,4 +1,8 @@
-"""Each rule of the W3C for OWL 2 RL (OWL 2 Profiles, tables 4 to 9), both ways."""
+"""The rules of the W3C for OWL 2 RL (OWL 2 Profiles, tables 4 to 9), both ways.
+
+There are no cases for prp-ap, cls-thing and cls-nothing1, which declare terms of OWL
+itself: neither form adds these triples, and nothing follows from them about data.
+"""
 
 from __future__ import annotations
 
@@ -160,6 +164,7 @@ THINGS = {
 """About things: premises, and what follows; nothing where they are consistent."""
 
 SCHEMA = {
+    "dt-type1": ("", "xsd:byte a rdfs:Datatype"),
     "scm-cls": (":C a owl:Class .", ":C rdfs:subClassOf :C"),
     "scm-cls, thing": (":C a owl:Class .", ":C rdfs:subClassOf owl:Thing"),
     "scm-sco": (":C rdfs:subClassOf :D . :D rdfs:subClassOf :E .",
@@ -200,7 +205,8 @@ SCHEMA = {
     "scm-int": (":C owl:intersectionOf (:D :E) .", ":C rdfs:subClassOf :E"),
     "scm-uni": (":C owl:unionOf (:D :E) .", ":E rdfs:subClassOf :C"),
 }  # fmt: skip
-"""About classes and properties: the compiled form has them as rules, not as triples."""
+"""About classes, properties and datatypes, which the compiled form has as rules rather
+than as triples."""
 
 
 def check(kb: KnowledgeBase, folder: Path, premises: str, wanted: str) -> None:
