@@ -1,9 +1,9 @@
-"""Aggregates of spread facts: one aggregation by Spark, and changes by difference.
+"""Aggregates of distributed facts: computed by one Spark query, updated from changes.
 
-Size, sum, least and greatest of each group of integers come from one plan, which serves
-all aggregates of the same members and groups; a line for each group comes to the
-driver. Groups with other values are worked out by the definition, which has their
-members come to the driver, too.
+One query computes the size, sum, minimum and maximum of each group of integers, for all
+aggregates with the same members and groups. The driver fetches one row for each group.
+For groups with other values, the driver also fetches the members, and computes the
+results from these.
 """
 
 from __future__ import annotations
@@ -52,29 +52,29 @@ BY_DIFFERENCE = frozenset({"count", "sum", "avg"})
 EXTREMES = frozenset({"min", "max"})
 
 _HALF = 31
-"""Sums are added up in two parts of so many bits, so that none of them overflows."""
+"""Lower bits of numbers, which are summed separately so that no sum overflows."""
 _MOST_HIGH = 1 << 30
-"""Where the upper part is less, both together fit into 64 bits."""
+"""If the sum of the upper bits is below this, the whole sum fits into 64 bits."""
 
 
 class AggregateOperators(AggregatesByGroup, RuleOperators):
-    """The methods of an engine that are about aggregates."""
+    """The methods of an engine that compute aggregates."""
 
     @abstractmethod
     def intern(self, relation: str, table: pa.Table) -> Settled:
-        """The rows as facts of a relation, whether they hold or not."""
+        """Return rows as facts of a relation, whether they hold or not."""
 
     @abstractmethod
     def settle(self, facts: Facts) -> Settled:
-        """Work out a view."""
+        """Evaluate a view."""
 
     @abstractmethod
     def no_facts(self) -> Settled:
-        """The empty set."""
+        """Return the empty set."""
 
     @abstractmethod
     def _block(self, rows: pa.Table) -> Block:
-        """Rows as a block, on the driver if there are few."""
+        """Return rows as a block, on the driver if there are few."""
 
     def aggregate(self, aggregates: Sequence[Aggregate], facts: Facts) -> SettledFacts:
         """Return the results for all groups."""
@@ -100,7 +100,7 @@ class AggregateOperators(AggregatesByGroup, RuleOperators):
         return union_of(self, found)
 
     def _results(self, aggregate: Aggregate, tallies: Tallies) -> pa.Table:
-        """Return the results that tallies tell, in the layout of blocks."""
+        """Return the results given by tallies, in the layout of blocks."""
         self.matches += tallies.members
         if self.monitor is not None:
             self.monitor.working(aggregate.label, tallies.members)
@@ -164,8 +164,10 @@ class AggregateOperators(AggregatesByGroup, RuleOperators):
             others = super().aggregate_changes(rest, changes, before, after)
             removed.append(others.removed)
             added.append(others.added)
-        gone, came = union_of(self, removed), union_of(self, added)
-        return Regrouped(self.settle(gone - came), self.settle(came - gone))
+        all_removed, all_added = union_of(self, removed), union_of(self, added)
+        return Regrouped(
+            self.settle(all_removed - all_added), self.settle(all_added - all_removed)
+        )
 
     def _by_difference(
         self,
@@ -174,11 +176,11 @@ class AggregateOperators(AggregatesByGroup, RuleOperators):
         gained: SettledFacts,
         before: Facts,
     ) -> tuple[list[Row], list[Row], list[Row]]:
-        """Return old and new results of groups, and groups to work out anew."""
-        went = _by_group(aggregate, changed_members(self, aggregate, lost))
-        came = _by_group(aggregate, changed_members(self, aggregate, gained))
-        self.matches += sum(map(len, (*went.values(), *came.values())))
-        groups = list(dict.fromkeys((*went, *came)))
+        """Return old and new results of groups, and groups to recompute."""
+        removed = _by_group(aggregate, changed_members(self, aggregate, lost))
+        added = _by_group(aggregate, changed_members(self, aggregate, gained))
+        self.matches += sum(map(len, (*removed.values(), *added.values())))
+        groups = list(dict.fromkeys((*removed, *added)))
         if not groups:
             return [], [], []
         old = stored_results(self, aggregate, before, groups)
@@ -189,7 +191,7 @@ class AggregateOperators(AggregatesByGroup, RuleOperators):
             stored = known.get(group)
             try:
                 result = _changed(
-                    aggregate, stored, went.get(group, ()), came.get(group, ())
+                    aggregate, stored, removed.get(group, ()), added.get(group, ())
                 )
             except FunctionError as problem:
                 raise aggregate_error(aggregate, group, problem.message) from None
@@ -201,7 +203,7 @@ class AggregateOperators(AggregatesByGroup, RuleOperators):
 
 
 def _alike(aggregates: Sequence[Aggregate]) -> list[list[Aggregate]]:
-    """Return the aggregates, those that the same tallies serve together."""
+    """Return lists of aggregates that can be computed from the same tallies."""
     found: dict[object, list[Aggregate]] = {}
     for each in aggregates:
         key = each.members, each.group, each.value, each.function in TALLIED
@@ -223,26 +225,28 @@ def _by_group(
 def _changed(
     aggregate: Aggregate,
     stored: Row | None,
-    went: Sequence[Constant],
-    came: Sequence[Constant],
+    removed: Sequence[Constant],
+    added: Sequence[Constant],
 ) -> Row | None:
     """Return a result after a change.
 
-    It is empty where the group is, and None where other members have to be looked at.
+    It is empty if the group is, and None if all members are needed to compute it.
     """
     name = aggregate.function
     if name == "count":
-        size = (0 if stored is None else int(stored[0].text)) + len(came) - len(went)
+        size = (
+            (0 if stored is None else int(stored[0].text)) + len(added) - len(removed)
+        )
         return (integer_constant(size),) if size else ()
     if name in EXTREMES:
         best = None if stored is None else stored[0]
-        if best in went:
+        if best in removed:
             return None
-        for value in came:
+        for value in added:
             best = value if best is None else better(name, best, value)
         return () if best is None else (best,)
     total = Total() if stored is None else Total.of(stored[0], stored[1])
-    for sign, values in ((-1, went), (1, came)):
+    for sign, values in ((-1, removed), (1, added)):
         for value in values:
             total = total.changed(name, value, sign)
     if not total.size:
@@ -254,11 +258,11 @@ class Tallies:
     """Size, sum, least and greatest of all groups of a relation.
 
     Attributes:
-        table: a line for each group: ids `g0`, …, then `size`, `sum`, `least` and
+        table: a row for each group: ids `g0`, …, then `size`, `sum`, `least` and
             `greatest`.
-        are_integers: for each group whether all of its values are integers, with a
-            sum that is an id by itself; otherwise only the size means something.
-        members: how many members there are.
+        are_integers: for each group, whether all values are integers and the sum is
+            small enough to be its own id; otherwise only the size is valid.
+        members: the number of members.
     """
 
     def __init__(self, aggregate: Aggregate, rows: Rows) -> None:
@@ -297,7 +301,7 @@ class Tallies:
 
 
 def _tallies_sql(rows: Rows, groups: list[str], value: str) -> str:
-    """Return the plan for the tallies of rows on the cluster."""
+    """Return the query for the tallies of rows on the cluster."""
     names = [f"{column} AS g{at}" for at, column in enumerate(groups)]
     low = (1 << _HALF) - 1
     values = [
@@ -308,7 +312,7 @@ def _tallies_sql(rows: Rows, groups: list[str], value: str) -> str:
         f"max({value}) AS greatest",
     ]
     sql = f"SELECT {', '.join([*names, *values])} FROM ({rows.query()})"  # noqa: S608
-    # Without groups, Spark has a line for no rows at all.
+    # Without groups, Spark returns a row even if there are no rows.
     return f"{sql} GROUP BY {', '.join(groups)}" if groups else f"{sql} HAVING size > 0"
 
 
