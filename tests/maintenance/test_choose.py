@@ -91,6 +91,46 @@ def test_experience_beats_assumptions() -> None:
     assert name(replace(PLAIN, deletions=1), disappointed) == "dred-c"
 
 
+def test_proofs_are_searched_for_before_few_facts_cause_a_rematerialisation() -> None:
+    disappointed = DEEP.reached(deletions=10, instances=49_000_000)
+    few = replace(PLAIN, deletions=10)
+    choice = choose(few, disappointed)
+    assert choice.algorithm == "bf-c"
+    assert choice.is_search
+    limit = choice.cost_limit
+    assert limit is not None
+    restarting = deletion_prices(10, disappointed).restarting
+    assert limit.latest < restarting / 2
+    assert limit.is_passed(0, restarting / 2)
+    # DRed^c would be no cheaper without counters of recursive derivations.
+    assert not choose(replace(few, kept=Kept.NONRECURSIVE), disappointed).is_search
+    # Many facts are hardly all proved in a fraction of the time.
+    assert name(replace(few, deletions=20), disappointed) == "remat"
+
+
+def test_searches_that_fail_are_tried_more_and_more_rarely() -> None:
+    history = DEEP.reached(deletions=10, instances=49_000_000)
+    few = replace(PLAIN, deletions=10)
+    rebuilt = Report(
+        algorithm="remat",
+        strata=(StratumReport(1, ("p",), forward_instances=50_000_000),),
+        deleted=10,
+        inserted=10,
+    )
+    tried = []
+    for number in range(40):
+        if choose(few, history).is_search:
+            tried.append(number)
+            history = history.without_search()
+        history = learnt(history, rebuilt, 3.3).reached(10, 49_000_000)
+    assert tried == [0, 2, 6, 14, 30]
+    found = replace(rebuilt, algorithm="bf-c", strata=())
+    learned = learnt(history._replace(pause=0), found, 0.001, is_search=True)
+    # A search that found proofs says nothing about how far DRed^c would delete.
+    assert learned.reaching == history.reaching
+    assert learned.failed_searches == 0
+
+
 def test_what_might_be_cheaper_is_tried_once() -> None:
     doubtful = replace(PLAIN, deletions=200)
     choice = choose(doubtful, DEEP)
@@ -369,6 +409,28 @@ def test_attempt_that_is_given_up(
     assert "`dred-c` was abandoned after" in outcome.report.reason
     assert len(values(outcome.removed, "reach")) == 15 * 16
     assert values(outcome.explicit_added, "new") == {(1, 2)}
+    before = example.counts("reach")
+    example.materialisation.rematerialise()
+    assert example.counts("reach") == before
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_search_in_place_of_a_rematerialisation(
+    engine: Engine, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searching(situation: Situation, history: History) -> Choice:
+        del situation, history
+        limit = CostLimit(instances=0, seconds=seconds)
+        return Choice("bf-c", "few facts are deleted", limit, is_search=True)
+
+    edges = [(i, j) for i in range(30) for j in (i + 1, i + 3)]
+    example = Example(engine, REACHABILITY, edge=edges)
+    monkeypatch.setattr(materialisation, "choose", searching)
+    outcome = example.update(delete={"edge": [(14, 15)]}, algorithm="auto")
+    assert outcome.report.algorithm == ("bf-c" if seconds else "remat")
+    assert outcome.report.reason.startswith(
+        "few facts are deleted" if seconds else "`bf-c` was abandoned after"
+    )
     before = example.counts("reach")
     example.materialisation.rematerialise()
     assert example.counts("reach") == before

@@ -397,8 +397,11 @@ class Materialisation(Driver):
         self._declare(request, job.new)
         update = self._read(request, job)
         sizes = update.deletions.size(), update.insertions.size()
-        history = self._history.reached(sizes[0], signal.expected)
-        reason = reason_to_give_up(self._history, *sizes, signal.expected)
+        if tried.is_search:
+            history, reason = self._history.without_search(), tried.reason
+        else:
+            history = self._history.reached(sizes[0], signal.expected)
+            reason = reason_to_give_up(self._history, *sizes, signal.expected)
         choice = Choice(
             REMATERIALISE,
             f"`{tried.algorithm}` was abandoned after {watch.instances:,} rule "
@@ -471,4 +474,7 @@ class Materialisation(Driver):
     def _learn(self, done: _Done, outcome: Outcome) -> History:
         seconds = None if done.start is None else perf_counter() - done.start
         relations = len(self.engine.relations())
-        return learnt(done.history, outcome.summary, seconds, relations)
+        is_search = done.choice.is_search
+        return learnt(
+            done.history, outcome.summary, seconds, relations, is_search=is_search
+        )

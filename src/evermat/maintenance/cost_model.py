@@ -28,6 +28,12 @@ then chosen only if maintenance would cost more even if facts reached far less t
 assumed. Otherwise DRed^c first deletes a small part of the facts, and continues with
 the rest unless the part reaches so far that rematerialisation is cheaper.
 
+*Search before rematerialising for few facts.* DRed^c may delete most facts and add them
+again although nearly nothing changes, as in points-to analysis, where each fact has
+many derivations. So before few deleted facts cause a rematerialisation, B/F^c searches
+for other proofs, at a fraction of the price. After each search that was abandoned,
+twice as many deletions pass before the next one.
+
 An attempt to maintain is also abandoned when deleting has cost about half as much as
 rematerialisation would: facts that are rederived were deleted before, so adding them
 costs at most as much again. The attempt is then undone, everything is materialised
@@ -140,6 +146,8 @@ class History(NamedTuple):
         growing: the power of the explicit facts by which instances grow.
         standing: the seconds of a materialisation that do not depend on the facts.
         relations: the number of relations.
+        failed_searches: the searches in a row that were abandoned.
+        pause: the deletions to come before which no search is tried.
     """
 
     explicit: int = 0
@@ -154,6 +162,8 @@ class History(NamedTuple):
     growing: Rate = Rate()
     standing: float = 0.0
     relations: int = 0
+    failed_searches: int = 0
+    pause: int = 0
 
     # -- adding observations
 
@@ -257,6 +267,11 @@ class History(NamedTuple):
             reaching=self.reaching.observed(-log(1 - share), deletions)
         )
 
+    def without_search(self) -> History:
+        """Return the statistics after a search for proofs that was abandoned."""
+        failed = min(self.failed_searches + 1, _MOST_FAILED)
+        return self._replace(failed_searches=failed, pause=1 << failed)
+
     def grown_from(self, before: History) -> History:
         """Return the statistics with the observed growth of instances."""
         if not (
@@ -341,7 +356,12 @@ class History(NamedTuple):
 
 
 def learnt(
-    history: History, report: Report, seconds: float | None, relations: int = 0
+    history: History,
+    report: Report,
+    seconds: float | None,
+    relations: int = 0,
+    *,
+    is_search: bool = False,
 ) -> History:
     """Return the statistics after an update.
 
@@ -351,6 +371,8 @@ def learnt(
         seconds: the seconds of its work; None for the first facts, where reading takes
             most of the time.
         relations: the number of relations.
+        is_search: whether B/F^c was tried in place of a rematerialisation. It says
+            nothing about the reach of deleted facts, which DRed^c would delete.
     """
     instances = report.forward_instances + report.backward_instances
     deriving = sum(sum(each.seconds.values()) for each in report.strata)
@@ -365,6 +387,10 @@ def learnt(
         known = history.explicit + history.facts
         new = history.counted(explicit, facts)
         new = new.restarted(instances, deriving, seconds, known, strata, relations)
+        if report.deleted:
+            new = new._replace(pause=max(new.pause - 1, 0))
+    elif is_search:
+        new = history.counted(explicit, facts)._replace(failed_searches=0)
     else:
         new = history.maintained(report.deleted, instances, seconds, returned(report))
         new = new.counted(explicit, facts)
@@ -411,6 +437,18 @@ _LATEST = 1.5
 """The most that such a search may cost with few instances, relative to the greater of
 both prices, which may be wrong by as much."""
 
+_FEW = 1_000
+"""One in this many explicit facts, or a single one, may be deleted by a search for
+proofs instead of a rematerialisation."""
+
+_SEARCH_SHARE = 0.2
+"""The most that such a search may cost, relative to the rematerialisation. In points-to
+analysis half of the deleted edges cost a thousandth of it, and others three times as
+much."""
+
+_MOST_FAILED = 6
+"""Searches in a row from which on no more deletions pass before the next one."""
+
 _BEGINNING = 0.03
 """The most an insertion may cost, relative to rematerialisation, before the expectation
 that it multiplies the facts is acted upon."""
@@ -456,11 +494,16 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The algorithm to use, the reason, and its cost limit."""
+    """The algorithm to use, the reason, and its cost limit.
+
+    Attributes:
+        is_search: whether B/F^c is tried in place of a rematerialisation.
+    """
 
     algorithm: str
     reason: str
     cost_limit: CostLimit | None = None
+    is_search: bool = False
 
 
 def choose(situation: Situation, history: History) -> Choice:
@@ -493,7 +536,10 @@ def _for_deletion(situation: Situation, history: History, maintain: Choice) -> C
         is_search=situation.is_search,
     )
     if prices.maintaining > _MARGIN * prices.restarting:
-        return Choice(REMATERIALISE, prices.compared(maintain.algorithm))
+        reason = prices.compared(maintain.algorithm)
+        if maintain.algorithm == "dred-c" and _is_searched(situation, history):
+            return _search(prices, history, reason)
+        return Choice(REMATERIALISE, reason)
     if situation.is_search:
         return replace(maintain, cost_limit=_search_cost_limit(prices, history))
     # What relations cost as such is not repeated when facts are added again.
@@ -505,6 +551,18 @@ def _for_deletion(situation: Situation, history: History, maintain: Choice) -> C
     forecast = _forecast(situation.deletions, history)
     cost_limit = replace(_cost_limit(allowed, history), forecast=forecast)
     return replace(maintain, cost_limit=cost_limit)
+
+
+def _is_searched(situation: Situation, history: History) -> bool:
+    """Return whether to search for proofs before a rematerialisation."""
+    few = max(history.explicit // _FEW, 1)
+    return situation.deletions <= few and not history.pause
+
+
+def _search(prices: Prices, history: History, reason: str) -> Choice:
+    allowed = _SEARCH_SHARE * prices.restarting
+    limit = replace(_cost_limit(allowed, history), latest=2 * allowed)
+    return Choice("bf-c", f"few facts are deleted; {reason}", limit, is_search=True)
 
 
 def _for_insertion(situation: Situation, history: History, maintain: Choice) -> Choice:
