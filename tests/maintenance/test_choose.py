@@ -113,7 +113,7 @@ def test_searches_that_fail_are_tried_more_and_more_rarely() -> None:
     few = replace(PLAIN, deletions=10)
     rebuilt = Report(
         algorithm="remat",
-        strata=(StratumReport(1, ("p",), forward_instances=50_000_000),),
+        strata=(StratumReport(1, forward_instances=50_000_000),),
         deleted=10,
         inserted=10,
     )
