@@ -28,10 +28,10 @@ def main(place: str) -> None:
     os.environ["EVERMAT_SPARK_SMALL"] = "8"
     write_task = task_files.write_task
 
-    def failing(*args: Any) -> Iterator[pa.RecordBatch]:
+    def failing(*args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext  # noqa: PLC0415  in the task
 
-        yield from write_task(*args)
+        yield from write_task(*args, **options)
         context = TaskContext.get()
         if context is not None and context.attemptNumber() == 0:
             message = "this attempt fails"

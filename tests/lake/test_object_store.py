@@ -257,8 +257,8 @@ def test_files_of_a_task_that_fails_are_never_seen(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Tasks get a function in a function as it is, and all others by their names.
-    def failing(*args: Any) -> Iterator[pa.RecordBatch]:
-        yield from write_task(*args)
+    def failing(*args: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+        yield from write_task(*args, **options)
         message = "no room is left"
         raise OSError(message)
 

@@ -160,7 +160,8 @@ def test_an_executor_without_memory_is_told_of(
         f'{PROGRAM}\n[[source]]\npredicate = "edge"\npath = "edge.csv"\n'
         f'[engine]\nmaster = "{cluster.master}"\n[engine.conf]\n'
         '"spark.executor.memory" = "512m"\n"spark.executor.pyspark.memory" = "64m"\n'
-        '"spark.task.maxFailures" = "1"\n[state]\npath = "state"\n',
+        '"spark.task.maxFailures" = "1"\n"spark.evermat.small" = 0\n'
+        '[state]\npath = "state"\n',
         encoding="utf-8",
     )
     done = cluster.evermat("pipeline", "run", str(tmp_path / "pipeline.toml"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,8 +43,8 @@ def chosen(config: Config, command: str = "run") -> str:
 @pytest.fixture(autouse=True)
 def _no_active_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions of other tests have settings of their own."""
-    nothing = SimpleNamespace(modules={})
-    monkeypatch.setattr("evermat.pipeline.place.sys", nothing)
+    for module in ("place", "runs"):
+        monkeypatch.setattr(f"evermat.pipeline.{module}.has_session", lambda: False)
     monkeypatch.delenv("EVERMAT_SPARK_DRIVER_FACTS", raising=False)
 
 

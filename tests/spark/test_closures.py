@@ -11,8 +11,8 @@ import evermat
 from engine_facts import facts_in, facts_of, interned, make_facts
 from evermat.algebra import Closure, ClosureKind, Column, Pattern
 from evermat.engines import make_engine
-from evermat.engines.spark.components import stars
 from evermat.engines.spark.rows import block_rows
+from evermat.engines.spark.spreading import stars
 from evermat.values import constant
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from evermat.algebra import (
 )
 from evermat.algebra.queries import EvaluationError
 from evermat.engines import make_engine
-from evermat.engines.spark.heaps import FEW_LEVELS
-from evermat.engines.spark.journal import HOLDS, Difference, rows_part
+from evermat.engines.spark.journal import HOLDS, Difference, set_parts
 from evermat.engines.spark.rows import block_rows
+from evermat.engines.spark.sets import FEW_LEVELS
 from evermat.values import IRI, constant
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_views_of_changes_are_given_back(spark: SparkEngine, small: int) -> None
     spark.cluster.small = small
     few = spark.intern("e", pa.table({"x": [1], "y": [2]}))
     more = spark.intern("e", pa.table({"x": range(9), "y": range(9)}))
-    parts = [rows_part(HOLDS, 1, block_rows(each.block)) for each in (few, more)]
+    parts = list(set_parts(HOLDS, 1, [block_rows(each.block) for each in (few, more)]))
     catalog = spark.cluster.session.catalog
     gc.collect()
     spark.cluster.clean()
@@ -135,7 +135,7 @@ def test_many_additions_are_merged_into_few_levels(
     spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evermat.engines.spark.counters.MANY_LEVELS", 3)
-    monkeypatch.setattr("evermat.engines.spark.heaps.FEW_ROWS", 0)
+    monkeypatch.setattr("evermat.engines.spark.sets.FEW_ROWS", 0)
     spark.cluster.small = 1
     for number in range(FEW_LEVELS + 2):
         column = [10 * number, 10 * number + 1]

@@ -7,8 +7,7 @@ import pytest
 
 from boundary_numbers import INTEGERS
 from evermat.columns import as_terms
-from evermat.engines.spark.dictionary import encoded_column
-from evermat.engines.spark.ids import constant_id, is_small
+from evermat.engines.spark.dictionary import constant_id, encoded_column, is_small
 from evermat.values import constant
 
 NUMBERS = (*INTEGERS, 10**18, -(10**18), 1 - 10**18, -4 * 10**18)

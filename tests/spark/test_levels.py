@@ -12,9 +12,9 @@ from evermat.algebra import Column, Pattern, Query, QuerySet, Role, Views
 from evermat.engines import make_engine
 from evermat.engines.spark import blocks
 from evermat.engines.spark.checkpoint_place import require_place
-from evermat.engines.spark.heaps import FEW_TINY_LEVELS
 from evermat.engines.spark.rows import block_rows, concatenated, repartitioned
 from evermat.engines.spark.session import written_down
+from evermat.engines.spark.sets import FEW_TINY_LEVELS
 
 if TYPE_CHECKING:
     from evermat.engines.spark.blocks import Block

@@ -45,7 +45,7 @@ def base(**limits: int) -> tuple[evermat.KnowledgeBase, Cluster]:
     engine = SparkEngine()
     for name, limit in {"small": 3, **limits}.items():
         setattr(engine.cluster, name, limit)
-    engine.cluster.dictionary.limit = engine.cluster.constants
+    engine.cluster.dictionary.limit = engine.cluster.limits.constants
     return evermat.KnowledgeBase(RULES, engine=engine, modules=False), engine.cluster
 
 

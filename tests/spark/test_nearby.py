@@ -10,7 +10,7 @@ import pytest
 import evermat
 from evermat.engines import make_engine
 from evermat.engines.spark import evaluation, nearby
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.values import constant
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -73,11 +73,16 @@ class DigestedWriter:
             self._writer.write_table(rows, row_group_size=rows.num_rows)
             self._segments.append((self._sink.size, self._sink.take_digest()))
 
-    def close(self) -> str:
-        """Write the footer; return the digest by which the file is verified."""
+    def close(self, notes: Mapping[bytes, str] | None = None) -> str:
+        """Write the footer; return the digest by which the file is verified.
+
+        Args:
+            notes: what else the footer says.
+        """
         if not self._segments:  # the magic bytes at the beginning
             self._segments.append((self._sink.size, self._sink.take_digest()))
-        self._writer.add_key_value_metadata({_KEY: json.dumps(self._segments)})
+        texts = {**(notes or {}), _KEY: json.dumps(self._segments)}
+        self._writer.add_key_value_metadata(texts)
         self._writer.close()
         return _OF_FOOTER + self._sink.take_digest()
 

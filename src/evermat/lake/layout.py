@@ -10,8 +10,8 @@
 
 The numbers of a fact are *summed*: the sum of all its rows tells whether it holds and
 is explicit (1 or 0), and its derivation counts. An update appends its changes, and
-merging files changes no sum. Ids are those of `evermat.engines.spark.ids`: integers
-are their own ids, other constants are looked up among the terms.
+merging files changes no sum. Ids are those of `evermat.engines.spark.dictionary`:
+integers are their own ids, other constants are looked up among the terms.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from evermat.algebra import STORED_NUMBERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from deltalake import DeltaTable
 
@@ -98,6 +98,12 @@ class DataFile:
     stats: str = "{}"
     is_change: bool = True
 
+    @property
+    def written_with(self) -> str:
+        """The same for files that were written together, in tasks."""
+        folder, _, name = self.path.rpartition("/")
+        return folder if "/" in folder else f"{folder}/{name}"
+
 
 def listed(table: DeltaTable) -> list[DataFile]:
     """Return the files of a version according to Delta."""
@@ -107,6 +113,19 @@ def listed(table: DeltaTable) -> list[DataFile]:
     names = ("path", f"partition.{PART}", "num_records", "size_bytes")
     columns = [actions[name].to_pylist() for name in names]
     return [DataFile(*row) for row in zip(*columns, strict=True)]
+
+
+def runs(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Files by what was written together: a fact is in one file of a run, once."""
+    found: dict[str, list[DataFile]] = {}
+    for file in files:
+        found.setdefault(file.written_with, []).append(file)
+    return list(found.values())
+
+
+def row_sum(files: Iterable[DataFile]) -> int:
+    """How many rows files have."""
+    return sum(file.rows for file in files)
 
 
 def delta_actions(

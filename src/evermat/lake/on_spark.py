@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
-from evermat.engines.spark.checkpoint_place import STATE
-from evermat.engines.spark.task_files import read_parquet, write_parquet
-from evermat.lake.errors import step
+from evermat.engines.spark.row_tables import NUMBERS
+from evermat.engines.spark.stored_facts import FactLayout
+from evermat.engines.spark.task_files import Layout, read_parquet, write_parquet
+from evermat.lake.errors import StateError, step
 from evermat.lake.layout import (
     FACTS,
     RELATION,
@@ -25,20 +28,25 @@ from evermat.lake.layout import (
     DataFile,
     arguments,
     row_count,
+    row_sum,
+    runs,
     schema,
     width_of,
 )
 from evermat.lake.log import uri_of
+from evermat.lake.rows import summed_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.algebra import Engine, StoredChange
+    from evermat.engines.spark.blocks import Cluster
     from evermat.engines.spark.dictionary import Dictionary
     from evermat.engines.spark.engine import SparkEngine
     from evermat.engines.spark.journal import Difference
+    from evermat.engines.spark.stored_facts import StoredFacts
     from evermat.engines.spark.task_files import WrittenFile
     from evermat.lake.table import StateTable
 
@@ -69,7 +77,7 @@ def dictionary_of(engine: Engine) -> Dictionary | None:
 def offer_place(engine: Engine, place: str) -> None:
     """Place checkpoints next to the state, unless there is a better place."""
     if is_spark(engine):
-        engine.cluster.session.conf.set(STATE, uri_of(place))
+        engine.cluster.offer_place(uri_of(place))
 
 
 def local_table(change: StoredChange) -> pa.Table | None:
@@ -116,7 +124,10 @@ def _written(
 ) -> list[WrittenFile]:
     folder = table.new_path(part)
     with step(f"write `{folder}` of the state at `{table.place}` with Spark"):
-        return write_parquet(frame, table.storage, folder, count_by=count_by)
+        layout = FactLayout if part == FACTS else Layout
+        return write_parquet(
+            frame, table.storage, folder, count_by=count_by, layout=layout
+        )
 
 
 def _as_data(
@@ -205,19 +216,79 @@ def should_read(engine: Engine, files: Sequence[DataFile]) -> bool:
 
 
 def restore(engine: Engine, table: StateTable, files: Sequence[DataFile]) -> int:
-    """Read all facts by Spark; return the number of rule instances."""
-    from evermat.engines.spark.journal import take_up_frame  # noqa: PLC0415  seldom
+    """Have Spark use facts where they lie; return the number of rule instances.
+
+    What is not used like that is summed up, as far as the driver has room for it, and
+    changes what is stored.
+    """
+    # It loads Spark's half of the engine, which others do without.
+    from evermat.engines.spark import journal  # noqa: PLC0415
 
     if not is_spark(engine):
         message = "only a Spark engine is restored by Spark"
         raise TypeError(message)
     doing = f"read the facts of the state at `{table.place}` with Spark"
     with step(doing), _naming_damage(table, files):
-        frame = _summed(engine.cluster.session, table, files).cache()
-        totals = frame.selectExpr("sum(c_nr + c_r - given) AS n").collect()
-        take_up_frame(engine, frame)
-        frame.unpersist()
-    return max(int(totals[0]["n"] or 0), 0)
+        cluster, instances = engine.cluster, 0
+        facts, rest = _in_place(cluster, table, files)
+        if facts is not None:
+            require_known(facts.sums, engine, table)
+            instances = facts.instances
+            journal.use_in_place(engine, facts)
+        if row_sum(rest) <= cluster.small:
+            rows = summed_facts([table.read(file) for file in rest])
+            require_known(pc.unique(rows[RELATION]).to_pylist(), engine, table)
+            journal.take_up_table(engine, _tagged(cluster, rows))
+        else:
+            frame = _summed(cluster.session, table, rest).cache()
+            sums = [f"sum({name}) AS {name}" for name in STORED_NUMBERS]
+            rows = frame.selectExpr(*sums).toArrow()
+            journal.take_up_frame(engine, frame)
+            frame.unpersist()
+        instances += instances_of(rows)
+    return max(instances, 0)
+
+
+def _in_place(
+    cluster: Cluster, table: StateTable, files: Sequence[DataFile]
+) -> tuple[StoredFacts | None, list[DataFile]]:
+    """The largest run that takes no facts away, if there is a large one; the rest."""
+    from evermat.engines.spark.stored_facts import StoredFacts  # noqa: PLC0415
+
+    for run in sorted(runs(files), key=row_sum, reverse=True):
+        if row_sum(run) <= cluster.small:
+            break
+        paths = [(file.path, file.digest) for file in run]
+        reading = partial(_naming_damage, table, run)
+        facts = StoredFacts(cluster, table.storage, paths, table.width, reading)
+        if facts.only_adds:
+            return facts, [file for file in files if file not in run]
+    return None, list(files)
+
+
+def require_known(relations: Iterable[str], engine: Engine, table: StateTable) -> None:
+    """Refuse facts of relations of which nothing is known."""
+    for name in relations:
+        if name not in engine.relations():
+            raise StateError(
+                f"restore the state at `{table.place}`",
+                f"nothing is known about the relation `{name}`",
+            )
+
+
+def instances_of(facts: pa.Table) -> int:
+    """For how many rule instances the counts of facts stand."""
+    total = {name: pc.sum(facts[name]).as_py() or 0 for name in STORED_NUMBERS}
+    return int(total["c_nr"] + total["c_r"] - total["given"])
+
+
+def _tagged(cluster: Cluster, rows: pa.Table) -> pa.Table:
+    """Facts as the engine has them on the driver."""
+    tags = [cluster.tag(name) for name in cluster.names]
+    places = pc.index_in(rows[RELATION], pa.array(cluster.names, pa.string()))
+    return rows.set_column(
+        0, "tag", pa.array(tags, pa.int64()).take(places)
+    ).rename_columns(["tag", *arguments(width_of(rows.column_names)), *NUMBERS])
 
 
 def should_merge(change: StoredChange, files: Sequence[DataFile]) -> bool:

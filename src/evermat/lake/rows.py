@@ -10,7 +10,14 @@ import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.columns import TERM, as_terms
-from evermat.lake.layout import NARROWEST, RELATION, arguments, width_of
+from evermat.lake.layout import (
+    NARROWEST,
+    RELATION,
+    arguments,
+    row_sum,
+    runs,
+    width_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,27 +31,28 @@ if TYPE_CHECKING:
 
 # Merging of files.
 #
-# Every update adds one or two small files. Once there are several of about the same
-# size, they are merged into one, so there are never many, and a row is rewritten only
-# when the number of files grows by a factor: the work of updates is proportional to
-# their changes.
+# Every update writes a run: a file, or some files of tasks. Once there are several runs
+# of about the same size they become one, so there are never many, and a row is
+# rewritten only as often as the number of runs grows by a factor: the work of updates
+# follows what they change.
 
 SEVERAL = 8
-"""The number of files of similar size that are merged; also the ratio of sizes."""
+"""So many runs of about the same size are merged; also the factor between sizes."""
 
 
 def files_to_merge(files: Sequence[DataFile]) -> list[DataFile]:
-    """Return the files that should be merged into one; empty if there are none.
+    """The files that should become one run; none if all is well.
 
-    Files are on levels, each for files up to `SEVERAL` times as large as the one below.
-    If a level has several files, they are merged, with all smaller ones.
+    Runs are on levels, each for runs up to `SEVERAL` times as large as the one below.
+    If a level has several runs, they are merged, with all that is smaller.
     """
-    levels: dict[int, list[DataFile]] = {}
-    for file in files:
-        levels.setdefault(_level(file.rows), []).append(file)
+    levels: dict[int, list[list[DataFile]]] = {}
+    for run in runs(files):
+        levels.setdefault(_level(row_sum(run)), []).append(run)
     for level in sorted(levels):
         if len(levels[level]) >= SEVERAL:
-            return [file for at in levels if at <= level for file in levels[at]]
+            merged = [run for at in levels if at <= level for run in levels[at]]
+            return [file for run in merged for file in run]
     return []
 
 

@@ -276,7 +276,7 @@ class LakeState:
         for name, table in self._by_relation(facts, engine.relations()):
             engine.apply_numbers(name, table)
         self._changed, self._saved = snapshot.rows, snapshot.version
-        return max(instances + _instances(facts), 0)
+        return max(instances + on_spark.instances_of(facts), 0)
 
     def _read(self, engine: Engine, files: Sequence[DataFile]) -> int:
         """Read all facts into an engine."""
@@ -291,7 +291,7 @@ class LakeState:
             return on_spark.restore(engine, self._table, files)
         facts = summed_facts([self._table.read(file) for file in files])
         engine.reinstate(self._by_relation(facts, engine.relations()))
-        return max(_instances(facts), 0)
+        return max(on_spark.instances_of(facts), 0)
 
     def save(self, engine: Engine, *, is_last: bool = False) -> None:
         """Write a snapshot, if the engine supports it and it is worth it.
@@ -519,13 +519,6 @@ def open_state(
     if version is not None:
         is_old = table.log.latest() != version
     return LakeState(table, is_old=is_old)
-
-
-def _instances(facts: pa.Table) -> int:
-    total = {
-        name: pc.sum(facts[name]).as_py() or 0 for name in ("c_nr", "c_r", "given")
-    }
-    return int(total["c_nr"] + total["c_r"] - total["given"])
 
 
 def _added_and_removed(

@@ -18,6 +18,8 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import PostCommitHookProperties
 
+from evermat.engines.spark.stored_facts import FactLayout
+from evermat.engines.spark.task_files import Layout
 from evermat.io.digested_parquet import DigestedWriter, digest_of_file
 from evermat.lake.errors import (
     DamagedStateError,
@@ -36,6 +38,7 @@ from evermat.lake.integrity import (
     with_advice,
 )
 from evermat.lake.layout import (
+    FACTS,
     NARROWEST,
     PART,
     DataFile,
@@ -230,8 +233,10 @@ class StateTable:
             storage.create_dir(f"{PART}={part}")
             with storage.open_output_stream(path) as sink:
                 writer = DigestedWriter(sink, table.schema)
-                writer.write(table)
-                digest = writer.close()
+                layout = FactLayout() if part == FACTS else Layout()
+                for rows in layout.arranged(table):
+                    writer.write(rows)
+                digest = writer.close(layout.notes())
         return DataFile(
             path,
             part,

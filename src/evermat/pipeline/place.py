@@ -7,21 +7,20 @@ rows; for files of lines, it is estimated from the first lines.
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from evermat.engines.spark.limits import facts_in_memory, limit_of
+from evermat.engines.spark.limits import SMALL, facts_in_memory, limit_of
 from evermat.errors import EvermatError
 from evermat.pipeline.change_files import Ledger, unseen_files
 from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.files import find_files, opened
 from evermat.pipeline.intake import opened_parquet
 from evermat.pipeline.program import stored_state
+from evermat.pipeline.spark_session import has_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     Name = Literal["driver", "distributed", "auto"]
 
 GROWTH = 3
-"""Estimated number of all facts per explicit fact, before rules ever ran."""
-_SETTING = "spark.evermat.driver_facts"
+"""So many facts are expected for each that is given, before rules ever ran."""
 _SAMPLE = 1 << 18
 _FOOTERS = 16
 """Parquet files whose number of rows is read; others are assumed to be similar."""
@@ -74,7 +72,8 @@ def choose_place(
     settings = config.engine
     if settings.place != "auto":
         return Place(settings.place, "[engine] says so")
-    room = limit_of("driver_facts", _setting(config, spark), _room(config))
+    setting = _setting("spark.evermat.driver_facts", config, spark)
+    room = limit_of("driver_facts", setting, _room(config))
     if not room:
         return Place("distributed", "there is no room for facts on the driver")
     facts = _expected(config, command)
@@ -89,16 +88,28 @@ def _room(config: Config) -> Callable[[], int]:
     return lambda: facts_in_memory(heap)
 
 
-def _setting(config: Config, spark: Callable[[], SparkSession]) -> str | None:
-    """Return the setting of the session, or of the session to be started."""
-    has_session = "PYSPARK_GATEWAY_PORT" in os.environ
-    if "pyspark.sql" in sys.modules:
-        from pyspark.sql import SparkSession  # noqa: PLC0415  it is there
+def is_for_driver(
+    source: Source,
+    paths: Sequence[str],
+    config: Config,
+    spark: Callable[[], SparkSession],
+) -> bool:
+    """Whether the driver reads files of a source, though facts are distributed.
 
-        has_session |= SparkSession.getActiveSession() is not None
-    if has_session:
-        return spark().conf.get(_SETTING, None)
-    return dict(config.engine.conf).get(_SETTING)
+    There are as few rows as in sets that are on the driver: a job has a fixed cost.
+    """
+    small = _setting("spark.evermat.small", config, spark)
+    rows = _rows_of(source, partial(find_files, paths, source.folder))
+    return rows <= limit_of("small", small, lambda: SMALL)
+
+
+def _setting(
+    name: str, config: Config, spark: Callable[[], SparkSession]
+) -> str | None:
+    """What the session says, or would say."""
+    if has_session():
+        return spark().conf.get(name, None)
+    return dict(config.engine.conf).get(name)
 
 
 def _expected(config: Config, command: str) -> int | None:

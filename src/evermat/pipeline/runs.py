@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from evermat.engines import make_engine
 from evermat.engines.spark.limits import OutgrownError
+from evermat.engines.spark.session import SessionToCome
 from evermat.errors import EvermatError
 from evermat.errors.wording import counted
 from evermat.lang.catalogue import ColumnNames
@@ -31,7 +32,7 @@ from evermat.pipeline.change_files import (
     net_changes,
     unseen_files,
 )
-from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS, SPARK_FORMATS
+from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
 from evermat.pipeline.errors import (
     OutputError,
     PipelineStateError,
@@ -43,7 +44,7 @@ from evermat.pipeline.expectations import look_into, require_met
 from evermat.pipeline.files import line_number
 from evermat.pipeline.intake import LocalIntake, plan_files
 from evermat.pipeline.outputs import Publisher, check_feeds, check_outputs
-from evermat.pipeline.place import Place, choose_place
+from evermat.pipeline.place import Place, choose_place, is_for_driver
 from evermat.pipeline.program import (
     RowChanges,
     first_request,
@@ -58,7 +59,11 @@ from evermat.pipeline.program import (
 )
 from evermat.pipeline.report import FAILED, RunReport, Silent, Steps, write_report
 from evermat.pipeline.spark_io import SparkIntake
-from evermat.pipeline.spark_session import plain_spark_errors, spark_session
+from evermat.pipeline.spark_session import (
+    has_session,
+    plain_spark_errors,
+    spark_session,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,6 +126,8 @@ def alone(config: Config) -> Iterator[None]:
 
 # -------------------------------------------------------------------------------- runs
 
+READ_HERE = 2 << 20
+"""Bytes of files up to which the driver reads them: a job has a fixed cost."""
 Command = Literal["run", "update", "stream"]
 
 
@@ -435,10 +442,17 @@ class _Work:
         engine, name = self.config.engine, self.config.name
         with self.steps.step("start Spark") as step:
             session = self.stack.enter_context(spark_session(engine, name))
-            master = str(session.sparkContext.master)
+            master = str(session.conf.get("spark.master"))
             step.note = f"{session.version} on {master}"
             self.report.environment |= {"spark": session.version, "master": master}
         return session
+
+    def _session(self) -> SparkSession | SessionToCome:
+        """The session of who has started this, or one that may come."""
+        if has_session():
+            return self.spark
+        settings = dict(self.config.engine.conf)
+        return SessionToCome(lambda: self.spark, settings)
 
     @property
     def _is_on_spark(self) -> bool:
@@ -452,15 +466,17 @@ class _Work:
         config = self.config
         if self.is_dry and not state_versions(config):
             config = replace(config, state=None)  # none is made
-        spark = self.spark if self._is_on_spark else None
-        if engine == "spark" and spark is None:
+        spark: SparkSession | None = None
+        if engine == "spark" and not self._is_on_spark:
             from evermat.engines.spark.driver_engine import (  # noqa: PLC0415  slow
                 driver_engine,
             )
 
             engine = driver_engine(self._place.room)
         elif engine == "spark" and self._place.name == "distributed":
-            engine, spark = make_engine("spark", session=spark, driver_facts=0), None
+            engine = make_engine("spark", session=self._session(), driver_facts=0)
+        elif engine == "spark":
+            spark = self.spark
         with self.steps.step("open the knowledge base") as step, plain_spark_errors():
             kb = open_knowledge_base(config, engine, spark, self.pipeline.progress)
             step.note = self.config.state or "in memory"
@@ -472,12 +488,14 @@ class _Work:
         self.stack.callback(intake.release)
         return intake
 
-    def _intake(self, source: Source) -> Intake:
-        if source.format == "database":
-            return LocalIntake()
-        if self._is_on_spark or source.format in SPARK_FORMATS:
+    def _intake(self, source: Source, paths: Sequence[str]) -> Intake:
+        """What reads a source: tasks, unless there is little to read."""
+        if source.format in DATABASE_FORMATS:
             return self._spark_intake
-        return LocalIntake()
+        if not self._is_on_spark:
+            return LocalIntake()
+        is_here = is_for_driver(source, paths, self.config, lambda: self.spark)
+        return LocalIntake() if is_here else self._spark_intake
 
     # ------------------------------------------------------------------- sources
 
@@ -490,13 +508,14 @@ class _Work:
     ) -> Taken:
         """Read a source, or change files of it; numbered ones in this process."""
         source = self._with_declared_names(source)
-        intake = LocalIntake() if at else self._intake(source)
+        paths = source.paths if paths is None else paths
         name = f"read source {source.name}" + (f" ({change})" if change else "")
         with self.steps.step(name) as step:
             words = [source.name, change, str(at or "")]
             file = "-".join(word for word in words if word) + ".parquet"
             place = f"{self.config.rejected}/run={self.report.run}/{file}"
-            taken = intake.take(source, source.paths if paths is None else paths, place)
+            intake = LocalIntake() if at else self._intake(source, paths)
+            taken = intake.take(source, paths, place)
             self._note_names(taken)
             self.report.add_source(taken, change=change)
             step.note = counted(taken.rows, "row")

@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector
 from evermat.columns import Shape, term_table
 from evermat.engines.spark.decoding import natural_frame, shapes_of
 from evermat.engines.spark.encoding import FACT, Encoder, arrow_schema, spark_schema
-from evermat.engines.spark.session import moved, written_down
+from evermat.engines.spark.session import moved, parallelism, written_down
 from evermat.engines.spark.staging import EncodedFrame, spark_terms
 from evermat.engines.spark.task_files import write_parquet
 from evermat.engines.spark.tasks import map_in_tasks
@@ -106,7 +106,7 @@ class SparkIntake:
         count = len(plan.splits)
         # A task reads several small files.
         needed = sum(split.size for split in plan.splits) // SPLIT_BYTES
-        usual = 4 * self._spark.sparkContext.defaultParallelism
+        usual = 4 * parallelism(self._spark)
         numbers = self._spark.range(0, count, 1, min(count, max(needed, usual)))
         width = max(_arities(plan.source, plan.names))
         return map_in_tasks(numbers, partial(_read_splits, plan, width), _schema(width))

@@ -72,6 +72,17 @@ def spark_session(settings: EngineSettings, name: str) -> Iterator[SparkSession]
                 session.stop()
 
 
+def has_session() -> bool:
+    """Whether there is a session already, or `spark-submit` prepares one."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return True
+    if "pyspark.sql" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession  # noqa: PLC0415  it is there
+
+    return SparkSession.getActiveSession() is not None
+
+
 def _start(settings: EngineSettings, name: str) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 

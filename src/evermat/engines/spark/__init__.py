@@ -6,21 +6,19 @@ A map of the folder, from the outside inwards:
 | -------------------------------- | -------------------------------------------- |
 | on the driver while facts fit    | `adaptive`, `driver_engine`, `limits`        |
 | the methods of the engine        | `engine`, `rules`, `closures`, `equality`    |
-| sets of facts, and views of them | `sets`, `heaps`, `counters`, `journal`,      |
-|                                  | `snapshot`                                   |
-| rows, local and distributed      | `blocks`, `rows`, `row_tables`, `summaries`  |
+| sets of facts, and views of them | `sets`, `counters`, `journal`                |
+| facts of a state, in its files   | `stored_facts`                               |
+| rows, on the driver and not      | `blocks`, `rows`, `row_tables`, `summaries`  |
 | rules as plans                   | `evaluation`, `queries`, `reading`,          |
 |                                  | `expressions`, `heavy_keys`                  |
-| limits of memory                 | `joins`, `in_parts`, `failures`              |
+| what fits into memory, or not    | `joins`, `failures`                          |
 | rules without a plan             | `on_driver`, `nearby`, `one_task`, `pieces`  |
 | fixpoints in one pass            | `fixpoint`, `decomposition`, `inside_tasks`  |
-| constants                        | `dictionary`, `terms`, `ids`, `encoding`,    |
+| constants                        | `dictionary`, `terms`, `encoding`,           |
 |                                  | `decoding`                                   |
 | closures                         | `closure_snapshots`, `spreading`             |
-| equal constants                  | `representatives`, `rewriting`, `components` |
-| fetching few rows                | `lookups`, `fetching`, `row_keys`            |
+| equal constants                  | `representatives`, `rewriting`               |
+| few rows of much                 | `lookups`, `row_keys`                        |
 | sessions, tasks and their files  | `session`, `tasks`, `task_files`, `staging`, |
 |                                  | `checkpoint_place`                           |
-| aggregates of groups             | `aggregates`                                 |
-| descriptions for users           | `explaining`                                 |
 """

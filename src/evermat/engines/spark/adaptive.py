@@ -16,7 +16,7 @@ from evermat.engines.spark.blocks import Cluster
 from evermat.engines.spark.driver_engine import DriverEngine, Scale, Weighing
 from evermat.engines.spark.engine import SparkEngine
 from evermat.engines.spark.limits import OutgrownError, limits_of
-from evermat.engines.spark.session import find_session, own_session
+from evermat.engines.spark.session import find_session
 from evermat.engines.spark.staging import stage
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from evermat.algebra import Engine, Facts, Journal, Monitor, Snapshot
     from evermat.algebra.equality import Representatives
+    from evermat.engines.spark.session import SessionToCome
     from evermat.engines.spark.staging import StagedRows
 
     Found = TypeVar("Found")
@@ -39,7 +40,8 @@ class AdaptiveEngine:
     see `evermat.algebra.Engine`.
 
     Args:
-        session: a Spark session; by default the active one, or a new local one.
+        session: a Spark session, or one to come; by default the active one, or a new
+            local one.
         driver_facts: facts up to which all are on the driver, by default as many as
             there is memory for; 0 to distribute them always.
         small: facts up to which a set of distributed facts is on the driver.
@@ -53,16 +55,14 @@ class AdaptiveEngine:
 
     def __init__(
         self,
-        session: SparkSession | None = None,
+        session: SparkSession | SessionToCome | None = None,
         *,
         driver_facts: int | None = None,
         small: int | None = None,
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, driver_facts=driver_facts, small=small)
-        self.cluster = Cluster(
-            own_session(session), limits.small, limits.constants, limits.hashed
-        )
+        self.cluster = Cluster(session, limits)
         self._scale = Scale(limits.driver_facts)
         self._facts: SparkEngine | DriverEngine
         if limits.driver_facts:

@@ -17,7 +17,7 @@ import re
 import weakref
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import for_spark
+from evermat.engines.spark.checkpoint_place import STATE
 from evermat.engines.spark.dictionary import Dictionary
 from evermat.engines.spark.failures import plain_failures, with_room
-from evermat.engines.spark.in_parts import ROWS_AT_ONCE, in_files, parts_of
 from evermat.engines.spark.row_tables import chosen, key_columns, table_width
 from evermat.engines.spark.session import (
+    ROWS_AT_ONCE,
     ForFewRows,
+    SessionToCome,
     called_here,
+    in_files,
     let_go,
+    own_session,
+    parts_of,
     read_from_cache,
     without_constraints,
     written_down,
@@ -45,6 +50,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from evermat.engines.spark.limits import Limits
+    from evermat.engines.spark.stored_facts import StoredFacts
     from evermat.engines.spark.summaries import Observed
 
 FEW_ROWS = 5_000
@@ -89,11 +96,11 @@ class Cluster:
     """The resources that engines on one cluster share.
 
     Attributes:
+        source: the session of who has made the engine, or what gives it.
         small: rows up to which a block stays on the driver.
-        constants: constants up to which the dictionary stays there.
-        hashed: rows up to which a side of a join fits in a hash table.
-        dictionary: the constants of ids; `terms` has those that do not fit on the
-            driver.
+        state: where the state is, in which there may be checkpoints.
+        dictionary: the constants behind ids, and `terms` those that the driver has
+            not room for.
         tags: the number of each relation that was ever named.
         jobs: the number of Spark jobs so far.
         doing: their purpose, in words.
@@ -102,25 +109,56 @@ class Cluster:
             they are dropped later.
     """
 
-    session: SparkSession
-    small: int
-    constants: int
-    hashed: int
+    source: SparkSession | SessionToCome
+    limits: Limits
+    small: int = field(init=False)
     terms: SpreadTerms = field(init=False)
     dictionary: Dictionary = field(init=False)
-    for_few_rows: ForFewRows = field(init=False)
+    state: str | None = None
     tags: dict[str, int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     jobs: int = 0
     doing: str = ""
     waste: list[tuple[str, DataFrame | None]] = field(default_factory=list)
     _view_sizes: dict[str, int] = field(default_factory=dict)
+    _unmade: dict[str, Callable[[str], None]] = field(default_factory=dict)
     _terms: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
-        self.for_few_rows = ForFewRows(self.session)
+        self.small = self.limits.small
         self.terms = SpreadTerms(self)
-        self.dictionary = Dictionary(self.terms, self.constants)
+        self.dictionary = Dictionary(self.terms, self.limits.constants)
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """A session of our own, on the same cluster."""
+        source = self.source
+        session = source.start() if isinstance(source, SessionToCome) else source
+        own = own_session(session)
+        if self.state is not None:
+            own.conf.set(STATE, self.state)
+        return own
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a plan has needed the session."""
+        return "session" in self.__dict__
+
+    def offer_place(self, state: str) -> None:
+        """Have checkpoints beside a state, unless there is a better place."""
+        self.state = state
+        if self.is_started:
+            self.session.conf.set(STATE, state)
+
+    @cached_property
+    def for_few_rows(self) -> ForFewRows:
+        """Switches the session to settings for few rows."""
+        return ForFewRows(self.session)
+
+    @cached_property
+    def hashed(self) -> int:
+        """Of how many rows of a side a join can have a table by hash."""
+        return self.limits.hashed(self.session)
 
     def tag(self, relation: str) -> int:
         """Return the number of a relation."""
@@ -128,6 +166,21 @@ class Cluster:
             self.tags[relation] = len(self.names)
             self.names.append(relation)
         return self.tags[relation]
+
+    def sql(self, text: str) -> DataFrame:
+        """A plan as a frame; views that are made when they are named are made."""
+        for view in _VIEW.findall(text):
+            make = self._unmade.pop(view, None)
+            if make is not None:
+                make(view)
+        return self.session.sql(text)
+
+    def arrow(self, frame: DataFrame) -> pa.Table:
+        """The rows of a frame on the driver."""
+        self.clean()
+        self.jobs += 1
+        with plain_failures(), called_here(self.session, self.doing):
+            return frame.toArrow()
 
     def collect(
         self, sql: str, most: int | None = None, at_once: int | None = None
@@ -149,14 +202,14 @@ class Cluster:
     def _collected(self, sql: str) -> pa.Table:
         self.jobs += 1
         with self._suited(sql):
-            table = self.session.sql(sql).toArrow()
-        # Spark marks some columns as not nullable, which is irrelevant here.
+            table = self.sql(sql).toArrow()
+        # Spark says of some columns that they are never null, which is nothing to us.
         return pa.Table.from_arrays(table.columns, names=table.column_names)
 
     def _collected_in_parts(self, at_once: int, sql: str) -> pa.Table:
         self.jobs += 1
         with called_here(self.session, self.doing):
-            frame = self.session.sql(sql)
+            frame = self.sql(sql)
             with in_files(frame, at_once) as written:
                 return pa.concat_tables(parts_of(written))
 
@@ -219,7 +272,7 @@ class Cluster:
                     # Spark must not know the order, as it would then mix up columns.
                     sql = f"{sql} SORT BY {', '.join(_order(width))}"
                     sql = f"SELECT * FROM ({sql}) TABLESAMPLE (100 PERCENT)"  # noqa: S608
-                frame = self.session.sql(sql)
+                frame = self.sql(sql)
                 return self._written_now(frame, width, tags, few=bool(hint))
 
         with plain_failures():
@@ -265,7 +318,7 @@ class Cluster:
         self.jobs += 1
         numbers = "sum(n)" if "n" in columns else "count(1)"
         new = "count_if(NOT old)" if "old" in columns else "0L"
-        found = self.session.sql(
+        found = self.sql(
             f"SELECT tag, count(1) AS size, {numbers} AS n, {new} AS new "  # noqa: S608
             f"FROM {view} GROUP BY tag"
         ).collect()
@@ -279,8 +332,9 @@ class Cluster:
         """Drop the views and caches of unreachable blocks."""
         while self.waste:
             view, frame = self.waste.pop()
-            self.session.catalog.dropTempView(view)
             self._view_sizes.pop(view, None)
+            if self._unmade.pop(view, None) is None and self.is_started:
+                self.session.catalog.dropTempView(view)
             if frame is not None:
                 frame.unpersist()
 
@@ -297,12 +351,34 @@ class Cluster:
             self._view_sizes[view] = size
         return view
 
+    def promise(self, make: Callable[[], DataFrame], size: int) -> str:
+        """A name for a frame that is made when a plan has the name.
+
+        Args:
+            make: makes the frame.
+            size: how many rows it has.
+        """
+
+        def named(view: str) -> None:
+            make().createOrReplaceTempView(view)
+
+        return self._named_later(named, size)
+
     def register_table(self, table: pa.Table) -> str:
-        """Register an Arrow table as a view for plans, and return its name."""
-        # Each chunk is a task of its own.
-        frame = self.session.createDataFrame(for_spark(table.combine_chunks()))
-        view = self.register(frame, table.num_rows)
-        let_go(frame)
+        """A name for an Arrow table, which is sent when a plan has the name."""
+
+        def send(view: str) -> None:
+            # Each chunk is a task of its own.
+            rows = for_spark(table.combine_chunks())
+            frame = self.session.createDataFrame(rows)
+            frame.createOrReplaceTempView(view)
+            let_go(frame)
+
+        return self._named_later(send, table.num_rows)
+
+    def _named_later(self, make: Callable[[str], None], size: int) -> str:
+        view = f"evermat_{next(_names)}"
+        self._unmade[view], self._view_sizes[view] = make, size
         return view
 
     def terms_view(self) -> str:
@@ -316,7 +392,7 @@ class Cluster:
             view = self.register_table(self.dictionary.terms())
             stored = self.terms.query()
             if stored is not None:
-                both = self.session.sql(f"TABLE {view} UNION ALL {stored}")
+                both = self.sql(f"TABLE {view} UNION ALL {stored}")
                 self.waste.append((view, None))
                 view = self.register(both)
             self._terms = version, view
@@ -325,11 +401,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Origin:
-    """Written rows, of which several blocks may be parts."""
+    """Rows as they were written, which several blocks may be parts of.
+
+    Attributes:
+        view: where plans find them, unless they are facts of a state.
+        stored: these facts.
+    """
 
     view: str
     width: int
     columns: frozenset[str]
+    stored: StoredFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -337,13 +419,15 @@ class KeptIn:
     """The place of a block's rows on the cluster.
 
     Attributes:
-        only_new: whether rows marked as old do not belong to the block.
-        ones: whether all counts are one, whatever was written.
+        only_new: those that are marked as old do not belong to the block.
+        ones: the number of each row is one, whatever was written.
+        number: of the facts of a state, those that have this number.
     """
 
     origin: Origin
     only_new: bool = False
     ones: bool = False
+    number: str = ""
 
 
 class _Shared:
@@ -464,10 +548,37 @@ class Block:
     def view(self) -> str:
         """The name of a view of the rows, or a query in parentheses."""
         self.run()
+        if self.stored is not None:
+            facts, number = self.stored
+            return facts.query(number)
         if self._view is None:
             self._view = self.cluster.register_table(self._table)
             weakref.finalize(self, self.cluster.waste.append, (self._view, None))
         return self._view
+
+    @property
+    def stored(self) -> tuple[StoredFacts, str] | None:
+        """The facts of a state that the rows are, in its files, and their number."""
+        kept = self.kept_in
+        if kept is None or kept.origin.stored is None or self._view is not None:
+            return None
+        return kept.origin.stored, kept.number
+
+    def view_of(self, tags: frozenset[int] | None) -> str:
+        """Where plans find the rows of some relations, perhaps among others."""
+        if tags is None or self.stored is None:
+            return self.view
+        facts, number = self.stored
+        return facts.query(number, tags)
+
+    def reader(self, tags: frozenset[int] | None) -> Callable[[], pa.Table] | None:
+        """What gives the rows of some relations without Spark, where that is done."""
+        if self.stored is None:
+            return None
+        facts, number = self.stored
+        return partial(
+            facts.read, number, frozenset(self.sizes) if tags is None else tags
+        )
 
 
 def _sizes(table: pa.Table) -> dict[int, int]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from evermat.algebra import ClosureKind, Column, Region
 from evermat.engines.embedded.closure_graphs import NO_PAIRS, Pairs, paths_of
 from evermat.engines.spark.blocks import local_block
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.rows import no_rows, settled_block, within, work_out
 from evermat.engines.spark.sets import Settled, rows_of
 

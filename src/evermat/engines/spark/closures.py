@@ -31,10 +31,10 @@ from evermat.engines.spark.closure_snapshots import (
     matching,
     table_of,
 )
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.decoding import Copy, decoded
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.rows import block_rows, partitioned
 from evermat.engines.spark.sets import Settled, empty, rows_of, settle
-from evermat.engines.spark.snapshot import Copy, decoded
 from evermat.engines.spark.spreading import spread
 from evermat.values import Constant
 

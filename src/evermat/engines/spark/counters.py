@@ -62,7 +62,7 @@ class Level:
     def query(self, width: int, tags: frozenset[int] | None = None) -> str:
         """Return a query for the keys and the counts, which may be negative."""
         keys = ", ".join(padded_keys(self.block.width, width))
-        sql = f"SELECT {keys}, {self.sign} * n AS n FROM {self.block.view}"  # noqa: S608
+        sql = f"SELECT {keys}, {self.sign} * n AS n FROM {self.block.view_of(tags)}"  # noqa: S608
         if tags is not None:
             sql += f" WHERE tag IN ({', '.join(f'{tag}L' for tag in sorted(tags))})"
         if not self.holes.bound:
@@ -202,7 +202,7 @@ class CounterLog:
         if tag is None:
             return found
         sql = f"SELECT * FROM ({found.sql}) WHERE tag = {tag}L"  # noqa: S608
-        return replace(found, sql=sql)
+        return replace(found, plan=sql)
 
     def append(self, block: Block, sign: int = 1) -> None:
         """Add the counts of a block, or subtract them."""

@@ -18,19 +18,24 @@ from evermat.columns import (
     term_table,
 )
 from evermat.engines.spark.blocks import local_block, width_of
+from evermat.engines.spark.dictionary import FIRST_DIGEST
 from evermat.engines.spark.encoding import FACT
 from evermat.engines.spark.failures import plain_failures
-from evermat.engines.spark.ids import FIRST_DIGEST
-from evermat.engines.spark.in_parts import TERMS_AT_ONCE, in_files, parts_of
 from evermat.engines.spark.joins import BROADCAST, hint_for_terms
-from evermat.engines.spark.row_tables import key_columns
-from evermat.engines.spark.rows import brought_home, difference, intersection
-from evermat.engines.spark.session import moved
-from evermat.engines.spark.snapshot import decoded
+from evermat.engines.spark.row_tables import chosen, key_columns
+from evermat.engines.spark.rows import (
+    MOST_READ,
+    block_rows,
+    brought_home,
+    difference,
+    intersection,
+    settled_block,
+)
+from evermat.engines.spark.session import TERMS_AT_ONCE, in_files, moved, parts_of
 from evermat.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -96,7 +101,7 @@ class ClusterRows:
     def encoded(self) -> DataFrame:
         """Return the rows in the layout of `encoding`; their constants are known."""
         columns = ", ".join(f"c{at}" for at in range(self.num_columns))
-        return self.cluster.session.sql(
+        return self.cluster.sql(
             f"SELECT CAST({FACT} AS TINYINT) AS sort, {columns}, "  # noqa: S608
             "CAST(NULL AS BIGINT) AS id, CAST(NULL AS INT) AS kind, "
             f"CAST(NULL AS STRING) AS text FROM ({self._query()})"
@@ -153,7 +158,7 @@ class ClusterRows:
         columns = ", ".join(
             f"{_term(at, column)} AS a{at}" for at, column in enumerate(known)
         )
-        return self.cluster.session.sql(f"SELECT {columns} FROM ({sql})")  # noqa: S608
+        return self.cluster.sql(f"SELECT {columns} FROM ({sql})")  # noqa: S608
 
     def _columns(self) -> list[_Column]:
         parts = ", ".join(
@@ -280,3 +285,90 @@ def _natural(
             for shape, column in zip(shapes, batch.columns, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+# ------------------------------------------------------------------------------- copies
+
+# Copies of facts that outlive what happens to the engine.
+
+
+class Copy:
+    """Rows at one moment. Blocks never change, so nothing is copied."""
+
+    def __init__(
+        self, cluster: Cluster, rows: Rows, arities: Mapping[str, int]
+    ) -> None:
+        self._cluster = cluster
+        self._rows = rows
+        self._arities = dict(arities)
+        self._sizes: Mapping[str, int] | None = None
+
+    def relations(self) -> Mapping[str, int]:
+        """Return the number of facts of each relation that has any."""
+        if self._sizes is None:
+            sizes = self._counted()
+            names = self._cluster.names
+            self._sizes = {names[tag]: size for tag, size in sizes.items() if size}
+        return self._sizes
+
+    def _counted(self) -> Mapping[int, int]:
+        if self._rows.sizes is not None:
+            return self._rows.sizes
+        self._read_here()
+        if self._rows.bound <= self._cluster.small:
+            self._rows = block_rows(settled_block(self._rows))
+        if self._rows.block is not None:
+            return self._rows.block.sizes
+        table = self._cluster.collect(
+            f"SELECT tag, count(1) AS n FROM ({self._rows.sql}) GROUP BY tag"  # noqa: S608
+        )
+        return dict(zip(table["tag"].to_pylist(), table["n"].to_pylist(), strict=True))
+
+    def read(self, relation: str) -> pa.Table:
+        """Return the rows of a relation, as columns of terms."""
+        tag, arity = self._cluster.tags.get(relation), self._arities.get(relation, 0)
+        if tag is None:
+            return decoded(self._cluster, _nothing(arity), arity)
+        self._read_here()
+        rows = self._rows
+        if rows.table is not None:
+            return decoded(self._cluster, chosen(rows.table, frozenset({tag})), arity)
+        sql = f"SELECT * FROM ({rows.sql}) WHERE tag = {tag}L"  # noqa: S608
+        ids = self._cluster.collect(sql, rows.bound)
+        return decoded(self._cluster, ids, arity)
+
+    def is_large(self, relation: str) -> bool:
+        """Whether a relation has more rows than the driver should be given."""
+        self._read_here()
+        size = self.relations().get(relation, 0)
+        is_small = self._rows.table is not None or size <= self._cluster.small
+        return not is_small and bool(self._arities[relation])
+
+    def _read_here(self) -> None:
+        """Read facts of a state where the driver has room: a job has a fixed cost."""
+        read, is_near = self._rows.read, self._rows.bound <= MOST_READ
+        if self._rows.table is None and read is not None and is_near:
+            self._rows = block_rows(local_block(self._cluster, read()))
+
+    def distant(self, relation: str) -> ClusterRows:
+        """The rows of a relation, where they are."""
+        from evermat.engines.spark.decoding import ClusterRows  # noqa: PLC0415  it needs us
+
+        tag, arity = self._cluster.tags[relation], self._arities[relation]
+        return ClusterRows(self._cluster, self._rows, tag, arity)
+
+
+def decoded(cluster: Cluster, table: pa.Table, arity: int) -> pa.Table:
+    """Return rows of one relation as columns of terms."""
+    if arity == 0:
+        # A table without columns still has a number of rows.
+        return pa.table({"": pa.nulls(table.num_rows)}).select([])
+    if table.num_rows == 0:
+        table = _nothing(arity)
+    columns = [cluster.dictionary.decode(table[f"c{at}"]) for at in range(arity)]
+    return pa.table(columns, names=[str(at) for at in range(arity)])
+
+
+def _nothing(arity: int) -> pa.Table:
+    names = ["tag", *(f"c{at}" for at in range(max(arity, 1)))]
+    return pa.table({name: pa.array([], pa.int64()) for name in names})

@@ -9,6 +9,7 @@ has to show.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import md5
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -17,7 +18,6 @@ import pyarrow.compute as pc
 
 from evermat.algebra import EngineUseError
 from evermat.columns import TERM, as_terms
-from evermat.engines.spark.ids import FIRST_DIGEST, constant_id, ids_of
 from evermat.errors import EvermatError
 from evermat.values import Constant, Kind
 
@@ -29,9 +29,59 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.int64]
 
+# ---------------------------------------------------------------------------------- ids
 
-_DIGITS = 19
-"""An integer with fewer characters is its own id."""
+# Constants as 64-bit ids that can be worked out anywhere, without asking anybody.
+#
+# An integer between -2**62 and 2**62 is its own id, so that Spark adds and compares
+# ids. Every other constant has an id from 2**62 upwards that is taken from a digest of
+# its kind and its text. Driver, Python workers and Spark's SQL functions all arrive at
+# the same id, so encoding needs neither a join nor a lock. Two constants with the same
+# digest are found out by the dictionary, and refused.
+
+FIRST_DIGEST = 1 << 62
+"""The smallest id that is not an integer itself."""
+SMALLEST = -(1 << 62)
+"""The smallest integer that is its own id."""
+
+_MASK = FIRST_DIGEST - 1
+_DIGITS = len(str(SMALLEST))
+"""Largest length of the text of a small integer, including the sign."""
+
+
+def is_small(number: int) -> bool:
+    """Return whether an integer is its own id."""
+    return SMALLEST <= number < FIRST_DIGEST
+
+
+def id_of(kind: int, text: str) -> int:
+    """Return the id of a constant."""
+    if kind == Kind.INTEGER and len(text) <= _DIGITS:
+        number = int(text)
+        if is_small(number):
+            return number
+    # Spark: conv(substr(md5(concat(char(kind), text)), 1, 16), 16, -10), then masked.
+    digest = md5(f"{chr(kind)}{text}".encode(), usedforsecurity=False).digest()
+    return (int.from_bytes(digest[:8]) & _MASK) | FIRST_DIGEST
+
+
+def constant_id(constant: Constant) -> int:
+    """Return the id of a constant."""
+    return id_of(constant.kind, constant.text)
+
+
+def ids_of(kinds: Sequence[int], texts: Sequence[str]) -> list[int]:
+    """Return the ids of many constants."""
+    return list(map(id_of, kinds, texts))
+
+
+def small_constant(id_: int) -> Constant:
+    """Return the constant of an id below `FIRST_DIGEST`."""
+    return Constant(Kind.INTEGER, str(id_))
+
+
+_SHORT = 19
+"""An integer with fewer characters is an id by itself."""
 
 
 class DigestCollisionError(EvermatError, RuntimeError):
@@ -358,7 +408,7 @@ def _ids(kinds: pa.Array, texts: pa.Array) -> Ids:
     ids = np.empty(len(kinds), np.int64)
     is_short = pc.and_(
         pc.equal(kinds, int(Kind.INTEGER)),
-        pc.less(pc.binary_length(texts), _DIGITS),
+        pc.less(pc.binary_length(texts), _SHORT),
     )
     others = pc.invert(is_short)
     short = is_short.to_numpy(zero_copy_only=False)

@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.dictionary import encoded_column
-from evermat.engines.spark.ids import FIRST_DIGEST
+from evermat.engines.spark.dictionary import FIRST_DIGEST, encoded_column
 from evermat.values import Kind
 
 if TYPE_CHECKING:

@@ -30,23 +30,28 @@ from evermat.engines.spark.blocks import (
 )
 from evermat.engines.spark.closures import Closer, FrameSnapshot
 from evermat.engines.spark.counters import CounterLog, Numbers
+from evermat.engines.spark.decoding import Copy, decoded
 from evermat.engines.spark.equality import EqualityOperators
 from evermat.engines.spark.evaluation import Evaluation
-from evermat.engines.spark.heaps import Contents, Heap
 from evermat.engines.spark.journal import (
     C_NR,
     C_R,
     GIVEN,
     HOLDS,
-    NUMBERS,
     Difference,
     number_parts,
-    rows_part,
+    set_parts,
     take_up_table,
 )
 from evermat.engines.spark.limits import limits_of
 from evermat.engines.spark.lookups import Lookups
-from evermat.engines.spark.row_tables import appended, distinct, key_columns, widened
+from evermat.engines.spark.row_tables import (
+    NUMBERS,
+    appended,
+    distinct,
+    key_columns,
+    widened,
+)
 from evermat.engines.spark.rows import (
     block_rows,
     partitioned,
@@ -54,10 +59,12 @@ from evermat.engines.spark.rows import (
     union,
     work_out,
 )
-from evermat.engines.spark.session import find_session, own_session
+from evermat.engines.spark.session import find_session
 from evermat.engines.spark.sets import (
+    Contents,
     Counted,
     Growing,
+    Heap,
     Settled,
     Stored,
     as_settled,
@@ -65,7 +72,6 @@ from evermat.engines.spark.sets import (
     rows_of,
     settle,
 )
-from evermat.engines.spark.snapshot import Copy, decoded
 from evermat.engines.spark.staging import StagedRows, stage
 from evermat.runtime.interrupts import seal
 
@@ -83,6 +89,8 @@ if TYPE_CHECKING:
         SettledFacts,
     )
     from evermat.engines.spark.blocks import Block
+    from evermat.engines.spark.journal import Part
+    from evermat.engines.spark.session import SessionToCome
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +107,8 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
     """Relations as data frames of ids, distributed from the first fact on.
 
     Args:
-        session: a Spark session; by default the active one, or a new local one.
+        session: a Spark session, or one to come; by default the active one, or a new
+            local one.
         small: facts up to which a set is on the driver.
     """
 
@@ -109,13 +118,14 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
     takes_frames = True
 
     def __init__(
-        self, session: SparkSession | None = None, *, small: int | None = None
+        self,
+        session: SparkSession | SessionToCome | None = None,
+        *,
+        small: int | None = None,
     ) -> None:
         session = find_session() if session is None else session
         limits = limits_of(session, small=small)
-        cluster = Cluster(
-            own_session(session), limits.small, limits.constants, limits.hashed
-        )
+        cluster = Cluster(session, limits)
         self._set_up(cluster, Evaluation(cluster))
 
     @classmethod
@@ -192,8 +202,10 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
             return 0
         if isinstance(facts, Settled):
             return facts.block.sizes.get(tag, 0)
-        if isinstance(facts, Stored | Growing) and not facts.heap.has_holes():
-            return facts.heap.size(tag)
+        if isinstance(facts, Stored | Growing):
+            size = facts.heap.size(tag)
+            if size is not None:
+                return size
         rows = rows_of(facts, self.cluster, frozenset({tag}))
         return Copy(self.cluster, rows, self._arities).relations().get(relation, 0)
 
@@ -429,15 +441,16 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
         explicit_added: Facts,
     ) -> Difference:
         """Return the changes that `commit` is about to make."""
-        parts, ends = [], []
+        parts: list[Part] = []
+        ends = []
         for which, stored, less, more in (
             (HOLDS, self._materialised, deleted, added),
             (GIVEN, self._explicit, explicit_removed, explicit_added),
         ):
             outdated = settle(less & stored, self.cluster)
             inserted = settle(more - (stored - less), self.cluster)
-            parts.append(rows_part(which, -1, block_rows(outdated.block)))
-            parts.append(rows_part(which, 1, block_rows(inserted.block)))
+            parts += set_parts(which, -1, [block_rows(outdated.block)])
+            parts += set_parts(which, 1, [block_rows(inserted.block)])
             ends.append((outdated, inserted, stored - less))
         (
             (removed, inserted, stay),
@@ -555,13 +568,13 @@ class SparkEngine(AggregateOperators, EqualityOperators, Engine):
 
     def _replacement(self, source: SparkEngine) -> Difference:
         """Return the changes that `adopt` is about to make."""
-        parts = []
+        parts: list[Part] = []
         for which, old, new in (
             (HOLDS, self._materialised, source.materialised),
             (GIVEN, self._explicit, source.explicit),
         ):
-            parts.append(rows_part(which, -1, old.heap.rows()))
-            parts.append(rows_part(which, 1, new.heap.rows()))
+            parts += set_parts(which, -1, old.heap.parts())
+            parts += set_parts(which, 1, new.heap.parts())
         for which, mine, theirs in (
             (C_NR, self.nonrecursive_counts, source.nonrecursive_counts),
             (C_R, self.recursive_counts, source.recursive_counts),

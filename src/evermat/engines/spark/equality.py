@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.engines.spark.blocks import local_block
-from evermat.engines.spark.components import stars
 from evermat.engines.spark.representatives import NO_IDS, Cliques
 from evermat.engines.spark.rewriting import (
     behind,
@@ -26,6 +25,7 @@ from evermat.engines.spark.rewriting import (
 )
 from evermat.engines.spark.rows import block_rows, partitioned, settled_block, work_out
 from evermat.engines.spark.sets import Settled, as_settled, empty, rows_of, settle
+from evermat.engines.spark.spreading import stars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

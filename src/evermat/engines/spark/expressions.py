@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evermat.algebra import Apply, Column
 from evermat.algebra.queries import EvaluationError, evaluation_error
-from evermat.engines.spark.ids import (
+from evermat.engines.spark.dictionary import (
     FIRST_DIGEST,
     SMALLEST,
     constant_id,

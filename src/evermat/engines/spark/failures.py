@@ -32,6 +32,8 @@ FREE_DISK = (
     "free some, or name larger disks: `spark.local.dir` for what Spark shuffles and "
     "spills, `spark.evermat.checkpoints` for checkpoints"
 )
+DAMAGED = re.compile(r"DamagedParquetError: `([^`]+)`")
+"""What tasks say of a file whose bytes are not those that were written."""
 _NO_ROOM = re.compile(r"UNABLE_TO_ACQUIRE_MEMORY|SparkOutOfMemoryError")
 
 
@@ -65,6 +67,11 @@ def plain_failures() -> Iterator[None]:
         if DISK_IS_FULL.search(text):
             raise SparkStepError(
                 f"a disk is full: {gist(text)}", help=FREE_DISK
+            ) from without_secrets(error)
+        if damaged := DAMAGED.search(text):
+            raise SparkStepError(
+                f"a file of the state is damaged: `{damaged[1]}`",
+                help="`evermat store verify` says which versions are whole",
             ) from without_secrets(error)
         if not DIED.search(text):
             raise

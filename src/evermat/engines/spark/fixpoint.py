@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 
 from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decomposition import constants_of, decompose
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
 from evermat.engines.spark.joins import BROADCAST
 from evermat.engines.spark.row_tables import appended, key_columns, padded_keys, widened
 from evermat.engines.spark.rows import brought_home
+from evermat.engines.spark.session import broadcast, parallelism
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.values import Constant
@@ -229,12 +230,12 @@ class _Pass:
         sql = " UNION ALL ".join(part.query(self._width) for part in parts)
         bound = sum(part.rows.bound for part in parts)
         tasks = max(
-            TASKS_PER_CORE * session.sparkContext.defaultParallelism,
+            TASKS_PER_CORE * parallelism(session),
             -(-bound // FACTS_PER_TASK),
         )
         keys = key_columns(self._width)
-        facts = session.sql(sql).repartition(tasks, "key").select(*keys)
-        shared = session.sparkContext.broadcast(work)
+        facts = self._cluster.sql(sql).repartition(tasks, "key").select(*keys)
+        shared = broadcast(session, work)
         columns = [f"{name} bigint" for name in [*keys, "n"]]
         schema = ", ".join([*columns, "old boolean"])
         derived = map_in_tasks(facts, partial(run_tasks, shared), schema)

@@ -19,7 +19,7 @@ from evermat.engines.embedded.engine import EmbeddedEngine
 from evermat.engines.embedded.fact_sets import Settled
 from evermat.engines.embedded.relation import RECURSIVE
 from evermat.engines.spark.decomposition import constants_of, with_constants
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ one plan otherwise.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,30 +17,30 @@ import pyarrow.compute as pc
 
 from evermat.algebra import STORED_NUMBERS
 from evermat.engines.spark.blocks import local_block
+from evermat.engines.spark.decoding import decoded
 from evermat.engines.spark.row_tables import (
+    NUMBERS,
     appended,
     chosen,
     key_columns,
     key_names,
     padded_keys,
 )
-from evermat.engines.spark.rows import brought_home
-from evermat.engines.spark.snapshot import decoded
+from evermat.engines.spark.rows import block_rows, brought_home, local_rows
+from evermat.engines.spark.session import parallelism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from evermat.engines.spark.blocks import Block, Cluster
+    from evermat.engines.spark.blocks import Block, Cluster, Origin
     from evermat.engines.spark.counters import Numbers
     from evermat.engines.spark.engine import SparkEngine
     from evermat.engines.spark.rows import Rows
+    from evermat.engines.spark.stored_facts import StoredFacts
 
 HOLDS, GIVEN, C_NR, C_R = range(4)
-
-NUMBERS = ("holds", "given", "n_nr", "n_r")
-"""The names of the numbers in this module, where columns of facts begin with a `c`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,31 +48,53 @@ class Part:
     """Facts, and by how much one of their numbers changes.
 
     Attributes:
-        which: the changed number.
-        sign: the factor for the numbers of the facts, or for one.
-        table: the facts, if they are on the driver, optionally with a column `n`.
-        query: for others, returns a query for the facts and for `n`, by the width.
+        which: which of the numbers.
+        sign: what the numbers of the facts, or one, is multiplied with.
+        tags: the relations that may have facts.
+        table: the facts, if they are on the driver, perhaps with a column `n`.
+        query: for others, a query for the facts and for `n`, by the width.
         keeps: blocks whose views the query names.
+        whole: the block that the facts are, if they are all of one on the cluster.
     """
 
     which: int
     sign: int
     width: int
     bound: int
+    tags: frozenset[int]
     table: pa.Table | None = None
     query: Callable[[int], str] | None = None
     keeps: tuple[Block, ...] = ()
+    whole: Block | None = None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where all facts were written, perhaps with others."""
+        kept = None if self.whole is None else self.whole.kept_in
+        return None if kept is None or kept.number else kept.origin
 
 
-def rows_part(which: int, sign: int, rows: Rows) -> Part:
-    """Return the part of facts that are added or removed."""
-    if rows.table is not None:
-        return Part(which, sign, rows.width, rows.bound, rows.table)
+def set_parts(which: int, sign: int, parts: Iterable[Rows]) -> Iterator[Part]:
+    """Facts that come or leave, in parts that have none in common."""
+    for rows in parts:
+        if rows.table is not None:
+            tags = frozenset(rows.sizes or ())
+            yield Part(which, sign, rows.width, rows.bound, tags, rows.table)
+            continue
 
-    def query(width: int) -> str:
-        return f"SELECT *, 1L AS n FROM ({rows.query(width)})"  # noqa: S608
+        def query(width: int, rows: Rows = rows) -> str:
+            return f"SELECT *, 1L AS n FROM ({rows.query(width)})"  # noqa: S608
 
-    return Part(which, sign, rows.width, rows.bound, None, query, rows.blocks)
+        yield Part(
+            which,
+            sign,
+            rows.width,
+            rows.bound,
+            rows.tags,
+            query=query,
+            keeps=rows.blocks,
+            whole=rows.whole,
+        )
 
 
 def number_parts(which: int, new: Numbers, old: Numbers) -> Iterator[Part]:
@@ -82,15 +105,78 @@ def number_parts(which: int, new: Numbers, old: Numbers) -> Iterator[Part]:
     for numbers, other, sign in ((new, old, 1), (old, new, -1)):
         for level in numbers.levels:
             if not any(level is each for each in other.levels):
-                blocks = (level.block, *level.holes.blocks)
+                block, is_whole = level.block, not level.holes.bound
+                # The query has the sign of the level, and scans of the block have not.
                 yield Part(
-                    *(which, sign, level.width, level.block.size),
-                    query=level.query,
-                    keeps=blocks,
+                    which,
+                    sign * (level.sign if is_whole else 1),
+                    level.width,
+                    block.size,
+                    frozenset(block.sizes),
+                    query=replace(level, sign=1).query if is_whole else level.query,
+                    keeps=(block, *level.holes.blocks),
+                    whole=block if is_whole else None,
                 )
-        if numbers.local is not None and numbers.local is not other.local:
-            local = numbers.local
-            yield Part(which, sign, local.width, local.size, local.table)
+        local = numbers.local
+        if local is not None and local is not other.local:
+            tags = frozenset(local.sizes)
+            yield Part(which, sign, local.width, local.size, tags, local.table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Facts, each once, with the changes of all numbers.
+
+    Attributes:
+        source: a query for the facts and what the numbers are made of, by the width.
+        numbers: each of the numbers in SQL.
+    """
+
+    tags: frozenset[int]
+    source: Callable[[int], str]
+    numbers: tuple[str, ...]
+
+    def query(self, width: int, tags: frozenset[int]) -> str:
+        """The facts of some relations."""
+        named = zip(self.numbers, NUMBERS, strict=True)
+        columns = [*key_columns(width), *(f"{sql} AS {name}" for sql, name in named)]
+        changed = " OR ".join(f"{sql} <> 0" for sql in self.numbers if sql != "0L")
+        listed = ", ".join(f"{tag}L" for tag in sorted(tags))
+        chosen_ = "" if tags >= self.tags else f" AND tag IN ({listed})"
+        return (
+            f"SELECT {', '.join(columns)} FROM ({self.source(width)}) "  # noqa: S608
+            f"WHERE ({changed}){chosen_}"
+        )
+
+
+def _origin_scan(origin: Origin, parts: Sequence[Part]) -> _Scan:
+    """All that changes by rows that were written together: they are scanned once."""
+    numbers = ["0L"] * len(NUMBERS)
+    for part in parts:
+        kept = None if part.whole is None else part.whole.kept_in
+        is_count = part.which in {C_NR, C_R} and "n" in origin.columns
+        value = "n" if is_count and not (kept and kept.ones) else "1L"
+        if kept and kept.only_new:
+            value = f"IF(old, 0L, {value})"
+        before = numbers[part.which]
+        start = "" if before == "0L" else f"{before} + "
+        numbers[part.which] = f"{start}{part.sign} * {value}"
+
+    def source(width: int) -> str:
+        names = padded_keys(origin.width, width)
+        names += [name for name in ("n", "old") if name in origin.columns]
+        return f"SELECT {', '.join(names)} FROM {origin.view}"  # noqa: S608
+
+    tags = frozenset(tag for part in parts for tag in part.tags)
+    sums = tuple(sql if sql == "0L" else f"({sql})" for sql in numbers)
+    return _Scan(tags, source, sums)
+
+
+def _part_scan(part: Part, query: Callable[[int], str]) -> _Scan:
+    numbers = tuple(
+        f"{part.sign} * n" if at == part.which else "0L" for at in range(len(NUMBERS))
+    )
+    return _Scan(part.tags, query, numbers)
 
 
 class Difference:
@@ -132,7 +218,7 @@ class Difference:
             f"CAST({old} AS BIGINT) AS {new}"
             for old, new in zip(NUMBERS, STORED_NUMBERS, strict=True)
         )
-        return cluster.session.sql(
+        return cluster.sql(
             f"SELECT /*+ BROADCAST(r) */ relation, {columns}, {numbers} "  # noqa: S608
             f"FROM ({sql}) l JOIN {names} r ON l.tag = r.tag"
         )
@@ -150,25 +236,40 @@ class Difference:
     def _width(self) -> int:
         return max((part.width for part in self._parts), default=1)
 
-    def _query(self) -> str:
-        parts = []
+    def _scans(self) -> Iterator[_Scan]:
+        """What has to be scanned, what was written together once."""
+        together: dict[Origin, list[Part]] = {}
         for part in self._parts:
-            query = part.query
-            if query is None:
-                query = _scan(self._view(_counted(part.table)), part.width)
-            chosen_numbers = ", ".join(
-                f"{part.sign if at == part.which else 0} * n AS {name}"
-                for at, name in enumerate(NUMBERS)
+            if part.origin is not None:
+                together.setdefault(part.origin, []).append(part)
+            elif part.query is not None:
+                yield _part_scan(part, part.query)
+            else:
+                view = self._view(_counted(part.table))
+                yield _part_scan(part, _scan(view, part.width))
+        for origin, parts in together.items():
+            yield _origin_scan(origin, parts)
+
+    def _query(self) -> str:
+        """The sums of all parts; facts of relations that are in one scan are sums."""
+        width, scans = self._width, list(self._scans())
+        times = Counter(tag for scan in scans for tag in scan.tags)
+        alone = frozenset(tag for tag, number in times.items() if number == 1)
+        whole = [scan.query(width, alone) for scan in scans if scan.tags & alone]
+        rest = [
+            scan.query(width, scan.tags - alone) for scan in scans if scan.tags - alone
+        ]
+        if rest:
+            sums = ", ".join(f"sum({name}) AS {name}" for name in NUMBERS)
+            changed = " OR ".join(f"sum({name}) <> 0" for name in NUMBERS)
+            keys = ", ".join(key_columns(width))
+            whole.append(
+                f"SELECT {keys}, {sums} FROM ({' UNION ALL '.join(rest)}) "  # noqa: S608
+                f"GROUP BY {keys} HAVING {changed}"
             )
-            keys = ", ".join(key_columns(self._width))
-            parts.append(f"SELECT {keys}, {chosen_numbers} FROM ({query(self._width)})")  # noqa: S608
-        sums = ", ".join(f"sum({name}) AS {name}" for name in NUMBERS)
-        changed = " OR ".join(f"sum({name}) <> 0" for name in NUMBERS)
-        keys = ", ".join(key_columns(self._width))
-        return (
-            f"SELECT {keys}, {sums} FROM ({' UNION ALL '.join(parts)}) "  # noqa: S608
-            f"GROUP BY {keys} HAVING {changed}"
-        )
+        tasks = parallelism(self.cluster.session)
+        together = " UNION ALL ".join(f"({each})" for each in whole)
+        return f"SELECT /*+ COALESCE({tasks}) */ * FROM ({together})"  # noqa: S608
 
     def _collected(self) -> pa.Table:
         if self._table is None:
@@ -240,10 +341,12 @@ def _summed(tables: list[pa.Table]) -> pa.Table:
 
 
 def take_up_table(engine: SparkEngine, table: pa.Table) -> None:
-    """Load facts on the driver: `tag`, `c0`, …, and the numbers."""
+    """Change what is stored by facts on the driver: `tag`, `c0`, …, and the numbers."""
     cluster, keys = engine.cluster, key_names(table)
     for name, stored in (("holds", engine.materialised), ("given", engine.explicit)):
+        gone = table.filter(pc.less(table[name], 0)).select(keys)
         rows = table.filter(pc.greater(table[name], 0)).select(keys)
+        stored.heap.remove(local_rows(cluster, gone))
         stored.heap.add(local_block(cluster, rows))
     for name, counters in (
         ("n_nr", engine.nonrecursive_counts),
@@ -254,11 +357,11 @@ def take_up_table(engine: SparkEngine, table: pa.Table) -> None:
 
 
 def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
-    """Load facts on the cluster, each of them once.
+    """The same for facts on the cluster, each of them once.
 
     Args:
-        engine: an engine without facts that knows all relations.
-        frame: `relation`, `c0`, …, and the numbers.
+        engine: knows all relations.
+        frame: `relation`, `c0` and so on, and the numbers.
     """
     cluster = engine.cluster
     frame = frame.cache()
@@ -276,13 +379,28 @@ def take_up_frame(engine: SparkEngine, frame: DataFrame) -> None:
         f"DISTRIBUTE BY tag, {', '.join(keys[1:])}"
     )
     facts, tags = ", ".join(keys), range(len(cluster.names))
+
+    def block(what: str, condition: str) -> Block:
+        sql = f"SELECT {what} FROM ({source}) WHERE {condition}"  # noqa: S608
+        return brought_home(cluster.checkpoint(sql, width, tags))
+
     for name, stored in (("holds", engine.materialised), ("given", engine.explicit)):
-        sql = f"SELECT {facts} FROM ({source}) WHERE {name} > 0"  # noqa: S608
-        stored.heap.add(brought_home(cluster.checkpoint(sql, width, tags)))
+        stored.heap.remove(block_rows(block(facts, f"{name} < 0")))
+        stored.heap.add(block(facts, f"{name} > 0"))
     for name, counters in (
         ("n_nr", engine.nonrecursive_counts),
         ("n_r", engine.recursive_counts),
     ):
-        sql = f"SELECT {facts}, {name} AS n FROM ({source}) WHERE {name} <> 0"  # noqa: S608
-        counters.append(brought_home(cluster.checkpoint(sql, width, tags)))
+        counters.append(block(f"{facts}, {name} AS n", f"{name} <> 0"))
     cluster.waste += [(view, frame), (names, None)]
+
+
+def use_in_place(engine: SparkEngine, facts: StoredFacts) -> None:
+    """Have an engine without facts use those of a state where they lie."""
+    for name, stored in (("holds", engine.materialised), ("given", engine.explicit)):
+        stored.heap.add(facts.block(name))
+    for name, counters in (
+        ("n_nr", engine.nonrecursive_counts),
+        ("n_r", engine.recursive_counts),
+    ):
+        counters.append(facts.block(name))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.engines.spark.joins import bytes_of, room_for_tables
+from evermat.engines.spark.session import SessionToCome
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
@@ -58,36 +59,44 @@ class Limits:
     """Limits of facts and of constants.
 
     Attributes:
-        driver_facts: facts up to which all of them are on the driver; 0 to distribute
-            them from the first one on.
-        small: facts up to which a distributed set is on the driver.
-        constants: constants up to which the dictionary of distributed facts is on the
-            driver.
-        hashed: rows of a side up to which a join builds a hash table of them.
+        driver_facts: up to so many, all facts are on the driver; 0 to distribute them
+            from the first one on.
+        small: up to so many, a set of distributed facts is on the driver.
+        constants: up to so many, the dictionary of distributed facts is on the driver.
+        hashed: up to so many rows of a side, a join makes a table by hash of them; it
+            depends on the memory of executors.
     """
 
     driver_facts: int
     small: int
     constants: int
-    hashed: int
+    hashed: Callable[[SparkSession], int]
 
 
 def limits_of(
-    session: SparkSession, *, driver_facts: int | None = None, small: int | None = None
+    session: SparkSession | SessionToCome,
+    *,
+    driver_facts: int | None = None,
+    small: int | None = None,
 ) -> Limits:
-    """Return the limits of a session, unless they are passed as arguments."""
-    heap = session.sparkContext.getConf().get("spark.driver.memory", "1g")
+    """The limits of a session, unless they are given."""
+
+    def setting(name: str, usual: str | None = None) -> str | None:
+        if isinstance(session, SessionToCome):
+            return session.settings.get(name, usual)
+        return session.conf.get(name, usual)
 
     def limit(name: str, usual: Callable[[], int], given: int | None = None) -> int:
         if given is not None:
             return _number(name, str(given))
-        return limit_of(name, session.conf.get(f"spark.evermat.{name}", None), usual)
+        return limit_of(name, setting(f"spark.evermat.{name}"), usual)
 
+    heap = setting("spark.driver.memory") or "1g"
     return Limits(
         limit("driver_facts", lambda: facts_in_memory(heap), driver_facts),
         limit("small", lambda: SMALL, small),
         limit("constants", lambda: CONSTANTS),
-        limit("hashed", lambda: room_for_tables(session)),
+        lambda started: limit("hashed", lambda: room_for_tables(started)),
     )
 
 

@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.engines.spark.fetching import fetch
 from evermat.engines.spark.row_keys import (
+    fetch,
     listed_values,
     whole_key_sql,
     whole_keys,
 )
 from evermat.engines.spark.row_tables import (
+    NUMBERS,
     appended,
     common,
     distinct,
@@ -80,12 +81,17 @@ class Lookups:
         if kept is None or known is None or not keys.num_rows:
             return _empty([*key_columns(1), "n"])
         found = common(known.found, keys)
-        if kept.only_new:
+        if kept.number:
+            found = found.filter(pc.not_equal(found[kept.number], 0))
+            found = found.select(key_names(found)).append_column(
+                "n", found[kept.number]
+            )
+        elif kept.only_new:
             found = found.filter(pc.invert(found["old"]))
         if kept.ones:
             ones = pa.array(np.ones(found.num_rows, np.int64))
             found = found.set_column(found.column_names.index("n"), "n", ones)
-        return found.drop_columns(["old"])
+        return found.select([*key_names(found), "n"])
 
     def _learn(self, blocks: list[Block], facts: pa.Table) -> None:
         """Fetch everything about some facts that is not known yet."""
@@ -96,7 +102,8 @@ class Lookups:
         for origin in _origins(every, tags):
             known = self._known.get(origin)
             if known is None or known.asked.num_rows > MOST_KEPT:
-                found = _empty([*key_columns(origin.width), "n", "old"])
+                others = ("n", "old") if origin.stored is None else NUMBERS
+                found = _empty([*key_columns(origin.width), *others])
                 known = self._known[origin] = _Known(self._nothing, found)
             # Most places were asked for the same facts, and share one table.
             asked = id(known.asked)
@@ -112,12 +119,17 @@ class Lookups:
         facts = next(iter(several.values()))
         if len(several) > 1:
             facts = distinct(appended(list(several.values())))
-        fetched = self._collected(list(unknown), facts, tags)
+        by_plan = [origin for origin in unknown if origin.stored is None]
+        fetched = self._collected(by_plan, facts, tags) if by_plan else self._nothing
         extended: dict[tuple[int, int], pa.Table] = {}
-        for number, (origin, asked) in enumerate(unknown.items()):
+        for origin, asked in unknown.items():
             known = self._known[origin]
-            mine = fetched.filter(pc.equal(fetched["source"], str(number)))
-            mine = common(mine.drop_columns(["source"]), asked)
+            if origin.stored is not None:
+                mine = common(origin.stored.find_facts(asked), asked)
+            else:
+                number = str(by_plan.index(origin))
+                mine = fetched.filter(pc.equal(fetched["source"], number))
+                mine = common(mine.drop_columns(["source"]), asked)
             if mine.num_rows:
                 known.found = appended([known.found, mine])
             both = id(known.asked), id(asked)

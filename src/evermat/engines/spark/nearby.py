@@ -24,10 +24,9 @@ from evermat.algebra import (
     Within,
 )
 from evermat.engines.spark.blocks import width_of
-from evermat.engines.spark.fetching import fetch
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.reading import Reader, Source
-from evermat.engines.spark.row_keys import Shape, listed_values
+from evermat.engines.spark.row_keys import Shape, fetch, listed_values
 from evermat.engines.spark.row_tables import (
     appended,
     chosen,
@@ -41,15 +40,16 @@ from evermat.engines.spark.row_tables import (
 )
 from evermat.engines.spark.rows import block_rows, local_rows, within
 from evermat.engines.spark.sets import Growing, Settled, Stored, foreign
+from evermat.engines.spark.stored_facts import StoredFacts, Wanted
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from evermat.algebra import Facts, Pattern, Query, Views
     from evermat.engines.spark.blocks import Block, Cluster
-    from evermat.engines.spark.heaps import Contents
     from evermat.engines.spark.row_keys import Ids, Keys
+    from evermat.engines.spark.sets import Contents
 
 MOST_CHANGES = 20_000
 """Facts of a change up to which rows near it are looked up."""
@@ -79,6 +79,11 @@ class _Want:
     shape: Shape
     keys: Keys
     columns: Mapping[int, Ids]
+
+    def told(self, names: Sequence[str]) -> Wanted:
+        """The same for the files of a state."""
+        columns = {at: np.unique(each) for at, each in self.columns.items()}
+        return Wanted(names[self.shape.tag], self.shape, self.keys, columns)
 
     def condition(self) -> str:
         """Return a condition for scans without keys, which may match more rows."""
@@ -166,6 +171,29 @@ class Nearby:
         return None
 
     def _fetch(self, wants: list[_Want]) -> None:
+        in_files = [want for want in wants if want.block.stored is not None]
+        by_plan = [want for want in wants if want.block.stored is None]
+        if in_files:
+            self._find(in_files)
+        if by_plan:
+            self._scan(by_plan)
+
+    def _find(self, wants: list[_Want]) -> None:
+        """Look up what is in the files of a state."""
+        by_facts: dict[StoredFacts, list[_Want]] = {}
+        for want in wants:
+            if want.block.stored is not None:
+                by_facts.setdefault(want.block.stored[0], []).append(want)
+        for facts, mine in by_facts.items():
+            rows = facts.find([want.told(self.cluster.names) for want in mine])
+            if rows.num_rows > MOST_ROWS:
+                raise NotNearError
+            for block in dict.fromkeys(want.block for want in mine):
+                if block.stored is not None:
+                    number = rows[block.stored[1]]
+                    self._keep(block, rows.filter(pc.not_equal(number, 0)))
+
+    def _scan(self, wants: list[_Want]) -> None:
         cluster = self.cluster
         blocks = list(dict.fromkeys(want.block for want in wants))
         keys = np.unique(np.concatenate([want.keys for want in wants]))
@@ -185,7 +213,7 @@ class Nearby:
             self._keep(block, mine.drop_columns(["source"]))
 
     def _keep(self, block: Block, rows: pa.Table) -> None:
-        found = self._found[block]
+        found, rows = self._found[block], rows.select(key_names(rows))
         if rows.num_rows:
             found.rows = distinct(appended([found.rows, rows]))
 

@@ -109,7 +109,7 @@ def round_in_one_task(
     )
     columns = ", ".join(f"{name} bigint" for name in [*key_columns(width), "n"])
     columns += ", old boolean"
-    frame = cluster.session.sql(united(plans, bound))
+    frame = cluster.sql(united(plans, bound))
     return map_in_tasks(frame, partial(run_round, work), columns)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from evermat.algebra import Apply, Column, Compute, Require
 from evermat.engines.spark.blocks import FEW_ROWS, united, width_of
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.expressions import (
     VALUE_TYPE,
     columns_in,
@@ -32,7 +33,6 @@ from evermat.engines.spark.heavy_keys import (
     find_heavy_keys,
     join_apart,
 )
-from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.joins import (
     BROADCAST,
     FEW,
@@ -81,7 +81,7 @@ class Knowledge:
         if self.inline is not None:
             cluster.waste.append((self.inline, None))
         for name in self.functions.values():
-            cluster.session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+            cluster.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

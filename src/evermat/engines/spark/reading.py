@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat.algebra import Difference, Intersection, Role, Union, Within
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.rows import Rows, no_rows
 from evermat.engines.spark.sets import Growing, Settled, Stored, foreign, rows_of
 from evermat.engines.spark.summaries import TRIPLE

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+
+from evermat.engines.spark.session import parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
-    import pyarrow as pa
+
+    from evermat.engines.spark.blocks import Cluster
 
     Ids = npt.NDArray[np.int64]
     Keys = npt.NDArray[np.int64]
@@ -91,3 +95,45 @@ def _turned(column: Ids, by: int) -> npt.NDArray[np.uint64]:
 
 def _turned_sql(name: str, by: int) -> str:
     return f"(shiftleft({name}, {by}) | shiftrightunsigned({name}, {_BITS - by}))"
+
+
+# ----------------------------------------------------------------------------- fetching
+
+# Few rows of large plans, brought to the driver by one number for each.
+#
+# What such a job costs is mostly its fixed cost: making the plan, compiling it,
+# starting tasks. So few numbers are part of the text, which spares the job that would
+# send them to all executors, and small parts of a union share the tasks.
+
+MOST_LISTED = 5_000
+"""Number of keys up to which they are listed in the text of a plan."""
+
+
+def fetch(
+    cluster: Cluster, sql: str, names: list[str], keys: Keys, most: int | None = None
+) -> pa.Table:
+    """Return rows of a plan whose column `key` is one of some numbers.
+
+    Args:
+        cluster: the cluster of the rows.
+        sql: the plan.
+        names: the requested columns.
+        keys: the numbers.
+        most: the largest number of rows to fetch.
+    """
+    wanted = ", ".join(names)
+    limit = "" if most is None else f" LIMIT {most}"
+    if keys.size <= MOST_LISTED:
+        tasks = parallelism(cluster.session)
+        listed = ", ".join(f"{key}L" for key in keys.tolist())
+        return cluster.collect(
+            f"SELECT /*+ COALESCE({tasks}) */ {wanted} FROM ({sql}) "  # noqa: S608
+            f"WHERE key IN ({listed}){limit}"
+        )
+    view = cluster.register_table(pa.table({"key": keys}))
+    fetched = cluster.collect(
+        f"SELECT /*+ BROADCAST(r) */ {wanted} FROM ({sql}) l "  # noqa: S608
+        f"LEFT SEMI JOIN {view} r ON l.key = r.key{limit}"
+    )
+    cluster.waste.append((view, None))
+    return fetched

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+NUMBERS = ("holds", "given", "n_nr", "n_r")
+"""What is stored about facts, where names of their columns begin with a `c`."""
+
 
 def key_columns(width: int) -> list[str]:
     """Return the names of the columns that identify a row."""

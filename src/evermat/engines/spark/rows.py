@@ -8,14 +8,14 @@ text of a plan never contains the plan of another round: blocks are scanned.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.engines.spark.blocks import Block, local_block, united
-from evermat.engines.spark.ids import constant_id
+from evermat.engines.spark.dictionary import constant_id
 from evermat.engines.spark.joins import join_hint
 from evermat.engines.spark.row_tables import (
     appended,
@@ -30,10 +30,14 @@ from evermat.engines.spark.row_tables import (
 from evermat.values import Constant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from evermat.algebra import Region
     from evermat.engines.spark.blocks import Cluster
+
+
+MOST_READ = 2_000_000
+"""Rows of a state up to which the driver reads them by itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,26 +45,37 @@ class Rows:
     """Distinct rows: a block on the driver, or a plan.
 
     Attributes:
-        bound: an upper bound of the number of rows.
-        sql: a query for `tag`, `c0`, …; None for rows on the driver.
-        keeps: blocks whose views the plan names, to keep them alive.
-        whole: the block on the cluster, if the rows are exactly its rows.
-        sizes: the number of rows of each relation, if it is known exactly.
+        bound: there are at most so many rows.
+        plan: a query for `tag`, `c0`, …, or what gives it; None for rows on the driver.
+        keeps: blocks whose views the plan names, so that they stay.
+        whole: the block on the cluster that the rows are, if they are all of one.
+        sizes: how many rows each relation has, where that is known exactly.
+        read: gives the rows of a plan without Spark, where that can be done.
     """
 
     cluster: Cluster
     width: int
     bound: int
     block: Block | None = None
-    sql: str | None = None
+    plan: str | Callable[[], str] | None = None
     keeps: tuple[Block, ...] = ()
     whole: Block | None = None
     sizes: Mapping[int, int] | None = None
+    read: Callable[[], pa.Table] | None = None
 
     @property
     def table(self) -> pa.Table | None:
         """The rows, if they are on the driver."""
         return None if self.block is None else self.block.table
+
+    @property
+    def sql(self) -> str | None:
+        """A query for `tag`, `c0`, …; None for rows on the driver."""
+        return self.plan() if callable(self.plan) else self.plan
+
+    def reader(self) -> Callable[[], pa.Table] | None:
+        """What gives the rows without Spark, if there is something."""
+        return self.read if self.block is None else lambda: self.table
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -75,10 +90,11 @@ class Rows:
     def query(self, width: int | None = None) -> str:
         """Return a query for the rows, with at least `width` columns."""
         width = self.width if width is None else max(width, self.width)
-        if self.sql is not None and width == self.width:
-            return self.sql
+        sql = self.sql
+        if sql is not None and width == self.width:
+            return sql
         names = ", ".join(padded_keys(self.width, width))
-        source = self.block.view if self.block is not None else f"({self.sql})"
+        source = self.block.view if self.block is not None else f"({sql})"
         return f"SELECT {names} FROM {source}"  # noqa: S608
 
 
@@ -98,12 +114,14 @@ def block_rows(block: Block, tags: frozenset[int] | None = None) -> Rows:
         return Rows(cluster, block.width, block.size, block, sizes=block.sizes)
     sizes = {tag: n for tag, n in block.sizes.items() if tags is None or tag in tags}
     names = ", ".join(key_columns(block.width))
-    sql = f"SELECT {names} FROM {block.view}"  # noqa: S608
-    if tags is not None:
-        sql = f"{sql} WHERE tag IN ({_list(tags)})"
-    whole = block if tags is None else None
+
+    def sql() -> str:
+        every = f"SELECT {names} FROM {block.view_of(tags)}"  # noqa: S608
+        return every if tags is None else f"{every} WHERE tag IN ({_list(tags)})"
+
+    whole, read = block if tags is None else None, block.reader(tags)
     bound = sum(sizes.values())
-    return Rows(cluster, block.width, bound, None, sql, (block,), whole, sizes)
+    return Rows(cluster, block.width, bound, None, sql, (block,), whole, sizes, read)
 
 
 def no_rows(cluster: Cluster) -> Rows:
@@ -128,7 +146,11 @@ def difference(left: Rows, right: Rows) -> Rows:
             # The small side is looked up in the large one, not the other way round.
             right = local_rows(right.cluster, work_out(intersection(left, right)))
         return _local(left, without(left.table, right.table))
-    return _compared(left, right, "ANTI", left.bound)
+    rows = _compared(left, right, "ANTI", left.bound)
+    read, less = left.read, right.table
+    if read is None or less is None:
+        return rows
+    return replace(rows, read=lambda: without(read(), less))
 
 
 def intersection(left: Rows, right: Rows) -> Rows:
@@ -168,10 +190,18 @@ def concatenated(parts: list[Rows]) -> Rows:
         cluster=parts[0].cluster,
         width=width,
         bound=bound,
-        sql=united((part.query(width) for part in parts), bound),
+        plan=lambda: united((part.query(width) for part in parts), bound),
         keeps=tuple(block for part in parts for block in part.blocks),
         sizes=_sizes_together(parts),
+        read=_read_together(parts),
     )
+
+
+def _read_together(parts: list[Rows]) -> Callable[[], pa.Table] | None:
+    readers = [part.reader() for part in parts]
+    if any(reader is None for reader in readers):
+        return None
+    return lambda: appended([reader() for reader in readers if reader is not None])
 
 
 def _sizes_together(parts: list[Rows]) -> Mapping[int, int] | None:
@@ -202,7 +232,10 @@ def within(rows: Rows, region: Region) -> Rows:
     for names, keys in shapes.items():
         values = ", ".join(f"({', '.join(f'{k}L' for k in key)})" for key in keys)
         conditions.append(f"({', '.join(names)}) IN ({values})")
-    sql = f"SELECT * FROM ({rows.sql}) WHERE {' OR '.join(conditions)}"  # noqa: S608
+
+    def sql() -> str:
+        return f"SELECT * FROM ({rows.sql}) WHERE {' OR '.join(conditions)}"  # noqa: S608
+
     return Rows(cluster, rows.width, rows.bound, None, sql, rows.keeps)
 
 
@@ -242,16 +275,18 @@ def _local(like: Rows, table: pa.Table) -> Rows:
 def _compared(left: Rows, right: Rows, how: str, bound: int) -> Rows:
     """Return rows of the left side that the right one has (SEMI), or lacks (ANTI)."""
     width = max(left.width, right.width)
-    ours, theirs = left.query(width), right.query(width)
-    hint = join_hint(left.cluster, left.bound, right.bound)
-    if hint == "MERGE":
-        sql = _compared_by_counting(ours, theirs, how, width)
-    else:
+
+    def sql() -> str:
+        ours, theirs = left.query(width), right.query(width)
+        hint = join_hint(left.cluster, left.bound, right.bound)
+        if hint == "MERGE":
+            return _compared_by_counting(ours, theirs, how, width)
         on = " AND ".join(f"l.{name} = r.{name}" for name in key_columns(width))
-        sql = (
+        return (
             f"SELECT /*+ {hint}(r) */ l.* FROM ({ours}) l "  # noqa: S608
             f"LEFT {how} JOIN ({theirs}) r ON {on}"
         )
+
     keeps = left.blocks + right.blocks
     return Rows(left.cluster, width, bound, None, sql, keeps)
 
@@ -280,6 +315,8 @@ def work_out(rows: Rows) -> pa.Table:
     """Return the rows on the driver, however many there are."""
     if rows.table is not None:
         return rows.table
+    if rows.read is not None and rows.bound <= MOST_READ:
+        return rows.read()
     return rows.cluster.collect(str(rows.sql), rows.bound)
 
 

@@ -10,18 +10,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from evermat.algebra import QuerySet
-from evermat.engines.spark.decoding import ClusterRows
-from evermat.engines.spark.explaining import (
-    folding_lines,
-    job_text,
-    layout_lines,
-    recursion_lines,
-)
+from evermat.engines.spark.decoding import ClusterRows, decoded
+from evermat.engines.spark.decomposition import decompose
 from evermat.engines.spark.pieces import Pieces
 from evermat.engines.spark.reading import Reader
 from evermat.engines.spark.rows import block_rows, work_out
 from evermat.engines.spark.sets import Counted
-from evermat.engines.spark.snapshot import decoded
+from evermat.errors.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,7 +134,7 @@ class RuleOperators(ABC):
         plans = self._evaluation.plan([query], views)
         if not plans:
             return ""
-        explained = self.cluster.session.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
+        explained = self.cluster.sql(f"EXPLAIN FORMATTED {plans[0][1].sql}")
         return str(explained.collect()[0][0])
 
     def _found(self, matches: int) -> None:
@@ -153,3 +148,70 @@ class RuleOperators(ABC):
     def _declare_patterns(self, query: Query) -> None:
         for pattern in (*query.positive, *query.negative):
             self.declare(pattern.relation, len(pattern.operands))
+
+
+# ----------------------------------------------------------------------------- in words
+
+# What the Spark engine does, in words: where facts are, and how rounds are run.
+
+
+def layout_lines(cluster: Cluster) -> list[str]:
+    """Describe where facts and constants are, and how they are partitioned."""
+    session, dictionary = cluster.session, cluster.dictionary
+    parts = session.conf.get("spark.sql.shuffle.partitions")
+    here, there = dictionary.size_here, len(cluster.terms)
+    sets = (
+        f"sets of up to {cluster.small:,} facts on the driver, without a job; others "
+        f"on the cluster, in {parts} partitions by all columns"
+    )
+    checkpoint = (
+        "checkpoint: each set on the cluster is one when it is made, so that no plan "
+        "holds that of an earlier round"
+    )
+    most = cluster.limits.constants
+    constants = (
+        f"constants: {here:,} on the driver (at most {most:,}), {there:,} "
+        "on the cluster"
+    )
+    return [sets, checkpoint, constants]
+
+
+def recursion_lines(recursive: QuerySet) -> list[str]:
+    """Describe how recursive rules of a stratum are run in a materialisation."""
+    if not recursive.queries:
+        return []
+    found = decompose(recursive.queries)
+    if found is None:
+        return ["recursive rules: round by round, all of them in one plan each"]
+    keys = ", ".join(f"{name} by column {at + 1}" for name, at in found.keys.items())
+    sides = sorted({side.pattern.relation for side in found.sides.values()})
+    read = f"; tasks read {', '.join(sides)}" if sides else ""
+    return [
+        f"recursive rules: to their end inside tasks, facts divided ({keys}){read}",
+        "updates: round by round, all of them in one plan each",
+    ]
+
+
+def folding_lines(query: Query) -> list[str]:
+    """Describe a query that combines several rules."""
+    if query.inline is None:
+        return []
+    return [f"{len(query.inline.rows):,} rules in one: they differ in constants only"]
+
+
+def job_text(step: int, queries: QuerySet) -> str:
+    """Describe the jobs that apply rules, for Spark's web interface.
+
+    Args:
+        step: the number of times rules were applied in this update.
+        queries: the rules.
+    """
+    labels = list(dict.fromkeys(query.label for query in queries.queries))
+    more = f" and {counted(len(labels) - 1, 'other rule')}" if len(labels) > 1 else ""
+    shown = labels[0] if labels else "no rules"
+    cut = f"{shown[:_LONGEST]}…" if len(shown) > _LONGEST else shown
+    return f"step {step}: {cut}{more}"
+
+
+_LONGEST = 120
+"""Characters of a rule that are shown."""

@@ -10,17 +10,20 @@ import sys
 import tempfile
 import warnings
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from uuid import uuid4
 
-from evermat.engines.spark.checkpoint_place import require_place
+from evermat.engines.spark.checkpoint_place import CheckpointPlaceError, require_place
 from evermat.errors import EvermatError
 from evermat.errors.redaction import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 SETTINGS = {
@@ -91,6 +94,59 @@ class SparkSetupError(EvermatError, RuntimeError):
     code: ClassVar[str] = "EM605"
 
 
+@dataclass(frozen=True, slots=True)
+class SessionToCome:
+    """A session that is started when the first plan needs it.
+
+    Attributes:
+        start: gives the session.
+        settings: what it will be configured with.
+    """
+
+    start: Callable[[], SparkSession]
+    settings: Mapping[str, str]
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether a session speaks to a server by Spark Connect: there is no Java here."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether there are no executors beside the driver of Spark."""
+    master = str(session.conf.get("spark.master", ""))
+    return IS_LOCAL.fullmatch(master) is not None
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once, about."""
+    if not is_remote(session):
+        return int(session.sparkContext.defaultParallelism)
+    known = session.conf.get(_PARALLELISM, None)
+    if known is None:
+        # Ranges are cut into as many parts.
+        frame = session.range(1 << 16).selectExpr("spark_partition_id() AS part")
+        known = str(frame.distinct().count())
+        session.conf.set(_PARALLELISM, known)
+    return int(known)
+
+
+_PARALLELISM = "spark.evermat.parallelism"
+
+
+class Sent(NamedTuple):
+    """Something that tasks are given; a broadcast of Spark where there can be one."""
+
+    value: Any
+
+
+def broadcast(session: SparkSession, value: object) -> Any:  # noqa: ANN401  see `Sent`
+    """Give something to all tasks."""
+    if is_remote(session):
+        return Sent(value)
+    return session.sparkContext.broadcast(value)
+
+
 def missing_part() -> str | None:
     """Return what has to be installed before Spark can run, or None."""
     if importlib.util.find_spec("pyspark") is None:
@@ -152,6 +208,8 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     view = f"evermat_moved_{next(_numbers)}"
     place = session.conf.get("spark.sql.globalTempDatabase", "global_temp")
     frame.createOrReplaceGlobalTempView(view)
+    if is_remote(session):
+        return session.table(f"{place}.{view}")  # it is looked for when it is read
     try:
         return session.table(f"{place}.{view}")
     finally:
@@ -169,6 +227,9 @@ class ForFewRows:
     """
 
     def __init__(self, session: SparkSession) -> None:
+        self._is_remote = is_remote(session)
+        if self._is_remote:
+            return  # each setting would be a call of its own
         inside = cast("Any", session)
         self._settings = inside._jsparkSession.sessionState().conf()  # noqa: SLF001
         usual = {name: session.conf.get(name) for name in FOR_FEW_ROWS}
@@ -179,7 +240,10 @@ class ForFewRows:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Use the settings for plans that read few rows in a block."""
+        """Run plans that read few rows in here."""
+        if self._is_remote:
+            yield
+            return
         self._settings.setConf(self._few)
         try:
             yield
@@ -204,6 +268,9 @@ def called_here(session: SparkSession, doing: str = "") -> Iterator[None]:
         session: runs the plans.
         doing: their purpose, for Spark's web interface.
     """
+    if is_remote(session):
+        yield
+        return
     context = session.sparkContext
     wanted = {**CALL_SITE, "spark.job.description": f"evermat: {doing}"}
     if not doing:
@@ -247,8 +314,12 @@ def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
         few: whether its rows may stay in memory, if there are no executors.
     """
     session = frame.sparkSession
-    if not IS_LOCAL.fullmatch(str(session.sparkContext.master)):
-        require_place(session, is_local=False)
+    if not is_local(session):
+        if not is_remote(session):
+            require_place(session, is_local=False)
+        elif session.conf.get("spark.checkpoint.dir", None) is None:
+            # Who starts a server says where its checkpoints are.
+            raise CheckpointPlaceError("the server of Spark Connect has no place")
         return frame.checkpoint(eager=True)
     from pyspark import StorageLevel  # noqa: PLC0415  slow to load
 
@@ -268,6 +339,8 @@ def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
         frame: the frame.
         rows: its number of rows, if known.
     """
+    if is_remote(frame.sparkSession):
+        return frame
     from pyspark.sql import DataFrame as Frame  # noqa: PLC0415  slow to load
 
     # PySpark has no public interface for it; its own frames are made like this.
@@ -289,14 +362,15 @@ def let_go(frame: DataFrame) -> None:
     Python would do so at a garbage collection, because Java objects in Python refer to
     themselves. Until then, Java would keep all data that the driver has sent with it.
     """
+    if is_remote(frame.sparkSession):
+        return
     gateway = cast("Any", frame.sparkSession.sparkContext)._gateway  # noqa: SLF001
     gateway.detach(cast("Any", frame)._jdf)  # noqa: SLF001
 
 
 def shared_folder(session: SparkSession) -> str:
-    """Return a folder for temporary data that driver and all workers can access."""
-    is_local = IS_LOCAL.fullmatch(str(session.sparkContext.master)) is not None
-    return require_place(session, is_local=is_local)
+    """A folder that the driver and all workers see, for what does not last."""
+    return require_place(session, is_local=is_local(session))
 
 
 def own_session(session: SparkSession) -> SparkSession:
@@ -305,12 +379,61 @@ def own_session(session: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-    context = own.sparkContext
-    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        # Workers on this machine need the packages of this process.
-        context.pythonExec = sys.executable
-    parallelism = str(context.defaultParallelism)
-    own.conf.set("spark.sql.shuffle.partitions", parallelism)
-    # Spark's default is the same number; setting it allows switching back to it.
-    own.conf.set("spark.sql.leafNodeDefaultParallelism", parallelism)
+    is_here = str(own.conf.get("spark.master", "")).startswith("local")
+    if is_here and not is_remote(own) and "PYSPARK_PYTHON" not in os.environ:
+        # Workers on this machine need the packages that this process has.
+        own.sparkContext.pythonExec = sys.executable
+    tasks = str(parallelism(own))
+    own.conf.set("spark.sql.shuffle.partitions", tasks)
+    # Spark takes the same number by itself, and this can be switched back to.
+    own.conf.set("spark.sql.leafNodeDefaultParallelism", tasks)
     return own
+
+
+# ----------------------------------------------------------------------------- in parts
+
+# Many rows to the driver, some at a time: Java never holds all of them.
+#
+# They are written to files first, of so many rows each, and come file by file. What
+# Spark offers for this keeps in Java all that it has brought.
+
+ROWS_AT_ONCE = 1 << 21
+"""Rows of ids that are collected at once.
+
+Java has them in memory four times: as a result, packed, sent, and unpacked.
+"""
+TERMS_AT_ONCE = 1 << 17
+"""The same for rows with the texts of constants."""
+
+
+@contextmanager
+def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
+    """Yield the same rows, read from temporary files with a limited number of rows."""
+    session = frame.sparkSession
+    if is_remote(session):
+        yield frame  # it comes in parts, and there is no Java here
+        return
+    folder = f"{shared_folder(session)}/{uuid4()}"
+    try:
+        frame.write.option("maxRecordsPerFile", at_once).parquet(folder)
+        yield session.read.schema(frame.schema).parquet(folder)
+    finally:
+        _remove(frame, folder)
+
+
+def parts_of(written: DataFrame) -> Iterator[pa.Table]:
+    """The rows of such files, one file after the other."""
+    if is_remote(written.sparkSession):
+        yield written.toArrow()
+        return
+    read = written.sparkSession.read.schema(written.schema)
+    for file in sorted(written.inputFiles()):
+        yield read.parquet(file).toArrow()
+
+
+def _remove(frame: DataFrame, folder: str) -> None:
+    """Remove a folder, wherever it is."""
+    inside = cast("Any", frame.sparkSession)
+    path = inside._jvm.org.apache.hadoop.fs.Path(folder)  # noqa: SLF001
+    settings = inside._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    path.getFileSystem(settings).delete(path, True)  # noqa: FBT003

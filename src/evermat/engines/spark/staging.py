@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from evermat.columns import ArityMismatchError, MissingValueError, as_terms, term_table
 from evermat.engines.spark.blocks import local_block, width_of
 from evermat.engines.spark.decoding import ClusterRows
-from evermat.engines.spark.dictionary import Dictionary
+from evermat.engines.spark.dictionary import Dictionary, constant_id
 from evermat.engines.spark.encoding import (
     FACT,
     HOLE,
@@ -28,7 +28,6 @@ from evermat.engines.spark.encoding import (
     encoded_batches,
     spark_schema,
 )
-from evermat.engines.spark.ids import constant_id
 from evermat.engines.spark.row_tables import distinct, key_columns
 from evermat.engines.spark.rows import brought_home
 from evermat.engines.spark.session import moved, written_down
@@ -146,7 +145,7 @@ class EncodedRows(StagedRows):
         self._view = cluster.register(kept)
         weakref.finalize(self, cluster.waste.append, (self._view, None))
         cluster.jobs += 2
-        sums = cluster.session.sql(
+        sums = cluster.sql(
             "SELECT sort, CASE WHEN sort >= 2 THEN id END AS `column`, "  # noqa: S608
             "CASE WHEN sort >= 2 THEN kind END AS kind, count(1) AS n, "
             "max(CASE WHEN sort >= 2 THEN text END) AS text "

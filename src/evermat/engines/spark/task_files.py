@@ -12,22 +12,34 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
 
+from evermat.engines.spark.session import parallelism
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.io.digested_parquet import DigestedFile, DigestedWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow.parquet as pq
     from pyarrow.fs import FileSystem
     from pyspark.sql import DataFrame, SparkSession
 
     Open = Callable[[], FileSystem]
+
+
+class HasRows(Protocol):
+    """Something that a task may have to read."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows that are, about."""
+
+
+Part = TypeVar("Part", bound=HasRows)
 
 ROWS_IN_A_GROUP = 1 << 19
 BYTES_IN_A_GROUP = 64 << 20
@@ -51,18 +63,36 @@ class WrittenFile(NamedTuple):
     counts: str
 
 
+class Layout:
+    """Rows of a file as they come."""
+
+    def arranged(self, rows: pa.Table) -> Iterable[pa.Table]:
+        """The rows as row groups."""
+        return (rows,)
+
+    def notes(self) -> Mapping[bytes, str]:
+        """What the footer says about the file, when all rows were arranged."""
+        return {}
+
+
 def write_parquet(
-    frame: DataFrame, storage: Open, folder: str, *, count_by: Sequence[str] = ()
+    frame: DataFrame,
+    storage: Open,
+    folder: str,
+    *,
+    count_by: Sequence[str] = (),
+    layout: Callable[[], Layout] = Layout,
 ) -> list[WrittenFile]:
     """Write a frame in tasks, one file each.
 
     Args:
         frame: the frame; tasks without rows write nothing.
         storage: opens the storage, in a task.
-        folder: the folder of the files, in that storage.
-        count_by: columns by whose values rows are counted while writing.
+        folder: where the files are to be, in that storage.
+        count_by: columns by whose values rows are counted on the way.
+        layout: makes the layout of a file.
     """
-    task = partial(write_task, storage, folder, tuple(count_by))
+    task = partial(write_task, storage, folder, tuple(count_by), layout=layout)
     rows = map_in_tasks(frame, task, _WRITTEN).collect()
     return [WrittenFile(**row.asDict()) for row in rows]
 
@@ -83,7 +113,7 @@ def read_parquet(
     """
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  optional
 
-    shares = shared_out(pieces(files), session.sparkContext.defaultParallelism)
+    shares = shared_out(pieces(files), parallelism(session))
     task = partial(read_task, storage, shares, schema)
     numbers = session.range(0, len(shares), 1, max(len(shares), 1))
     return map_in_tasks(numbers, task, from_arrow_schema(schema))
@@ -115,8 +145,8 @@ def pieces(files: Iterable[tuple[str, int, str | None]]) -> list[Piece]:
     return sorted(found, key=lambda piece: -piece.rows)
 
 
-def shared_out(every: Sequence[Piece], least: int) -> list[list[Piece]]:
-    """Divide pieces among tasks: as many as the rows need, or as there are cores."""
+def shared_out(every: Sequence[Part], least: int) -> list[list[Part]]:
+    """Pieces for tasks: as many tasks as the rows need, or as there are cores."""
     rows = sum(piece.rows for piece in every)
     count = max(min(least, len(every)), rows // ROWS_IN_A_GROUP)
     return [list(every[at::count]) for at in range(count)]
@@ -130,6 +160,8 @@ def write_task(
     folder: str,
     count_by: Sequence[str],
     batches: Iterable[pa.RecordBatch],
+    *,
+    layout: Callable[[], Layout] = Layout,
 ) -> Iterator[pa.RecordBatch]:
     """Write all rows to a file whose name is unique to this attempt."""
     path = f"{folder}/{uuid4().hex}.parquet"
@@ -137,17 +169,18 @@ def write_task(
     first = next(groups, None)
     if first is None:
         return
-    rows, counts = 0, Counter[tuple[object, ...]]()
+    rows, counts, how = 0, Counter[tuple[object, ...]](), layout()
     system = storage()
     system.create_dir(folder, recursive=True)
     with system.open_output_stream(path) as sink:
         writer = DigestedWriter(sink, first.schema)
         for table in chain([first], groups):
-            writer.write(table)
+            for group in how.arranged(table):
+                writer.write(group)
             rows += table.num_rows
             if count_by:
                 counts.update(counted(table, count_by))
-        digest = writer.close()
+        digest = writer.close(how.notes())
     found = json.dumps([[*values, number] for values, number in counts.items()])
     columns = [[path], [rows], [writer.size], [digest], [found]]
     yield pa.RecordBatch.from_pydict(

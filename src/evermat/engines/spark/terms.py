@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from evermat.columns import TERM
 from evermat.engines.spark.dictionary import DigestCollisionError
-from evermat.engines.spark.in_parts import TERMS_AT_ONCE
 from evermat.engines.spark.joins import hint_for, hint_for_terms
-from evermat.engines.spark.session import written_down
+from evermat.engines.spark.session import TERMS_AT_ONCE, written_down
 from evermat.values import Constant, Kind
 
 if TYPE_CHECKING:
@@ -113,9 +112,9 @@ class SpreadTerms:
             "THEN struct(o.kind, o.text) END AS clash, o.id IS NOT NULL AS known "
             f"FROM ({each}) n LEFT JOIN ({there}) o ON n.id = o.id"
         )
-        frame = written_down(cluster.session.sql(compared))
+        frame = written_down(cluster.sql(compared))
         view = cluster.register(frame)
-        summary = cluster.session.sql(
+        summary = cluster.sql(
             "SELECT count_if(NOT known) AS new, max(CASE WHEN clash IS NOT NULL THEN "  # noqa: S608
             "struct(struct(kind, text) AS one, clash AS other) END) AS clash "
             f"FROM {view}"
@@ -147,8 +146,8 @@ class SpreadTerms:
     def _level(self, sql: str, size: int) -> _Level:
         cluster = self._cluster
         cluster.jobs += 1
-        # Partitioned by id, so that joins with ids need no shuffle of them.
-        frame = cluster.session.sql(f"SELECT * FROM ({sql}) DISTRIBUTE BY id")  # noqa: S608
+        # By id, so that a join with ids finds them where they are.
+        frame = cluster.sql(f"SELECT * FROM ({sql}) DISTRIBUTE BY id")  # noqa: S608
         checkpoint = written_down(frame)
         return _Level(cluster.register(checkpoint), size, checkpoint)
 
