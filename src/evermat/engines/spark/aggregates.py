@@ -31,7 +31,7 @@ from evermat.algebra.totals import (
 )
 from evermat.columns import constants, table_of_rows
 from evermat.engines.spark.blocks import width_of
-from evermat.engines.spark.ids import FIRST_DIGEST, SMALLEST
+from evermat.engines.spark.dictionary import FIRST_DIGEST, SMALLEST
 from evermat.engines.spark.row_tables import appended, key_columns, widened
 from evermat.engines.spark.rows import Rows, work_out
 from evermat.engines.spark.rules import RuleOperators
