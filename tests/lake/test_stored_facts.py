@@ -59,7 +59,7 @@ def opened(place: Path, *, small: int = SMALL) -> KnowledgeBase:
     return evermat.KnowledgeBase.open(place, engine=engine(small=small))
 
 
-@pytest.mark.parametrize("is_here", [True, False])
+@pytest.mark.parametrize("is_here", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_agree_updates_of_opened_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_here: bool
 ) -> None:
