@@ -114,8 +114,14 @@ def is_remote(session: SparkSession) -> bool:
 
 def is_local(session: SparkSession) -> bool:
     """Whether there are no executors beside the driver of Spark."""
-    master = str(session.conf.get("spark.master", ""))
-    return IS_LOCAL.fullmatch(master) is not None
+    return IS_LOCAL.fullmatch(master_of(session)) is not None
+
+
+def master_of(session: SparkSession) -> str:
+    """Return the master of a session's cluster."""
+    if is_remote(session):
+        return str(session.conf.get("spark.master", ""))
+    return str(session.sparkContext.master)
 
 
 def parallelism(session: SparkSession) -> int:
@@ -379,7 +385,7 @@ def own_session(session: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-    is_here = str(own.conf.get("spark.master", "")).startswith("local")
+    is_here = master_of(own).startswith("local")
     if is_here and not is_remote(own) and "PYSPARK_PYTHON" not in os.environ:
         # Workers on this machine need the packages that this process has.
         own.sparkContext.pythonExec = sys.executable
