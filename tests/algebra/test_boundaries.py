@@ -86,6 +86,12 @@ def expressions() -> dict[str, Apply]:
     found["rest of a product"] = Apply("%", (Apply("+", (product_, X)), Y))
     found["half of a product"] = Apply("/", (product_, constant(-1)))
     found["greatest of three"] = Apply("max", (product_, sum_, X))
+    for name in ("bit_and", "bit_or", "bit_xor", "shift_right"):
+        found[name] = Apply(name, (X, Y))
+    found["bits of results"] = Apply("bit_xor", (product_, sum_))
+    for name, limit in (("power", 7), ("shift_left", 70)):
+        small = Apply("abs", (Apply("%", (Y, constant(limit))),))
+        found[name] = Apply(name, (X, small))
     text = Apply("str", (X,))
     found["length of a text"] = Apply("length", (text,))
     found["part of a text"] = Apply("substr", (text, constant(2), constant(9)))

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     from evermat.errors import EvermatError
 
-SOURCE = '[[source]]\npredicate = "edge"\npath = "edge.csv"\n[state]\npath = "state"\n'
+SOURCE = """
+[[source]]
+predicate = "edge"
+format = "spark"
+reader = "csv"
+path = "edge.csv"
+[state]
+path = "state"
+"""
 
 
 def test_missing_java_is_told_in_time(
