@@ -1,4 +1,4 @@
-"""Compiled loops over the members of groups."""
+"""Grouped aggregation: size, sum, minimum and maximum in one pass over the members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.kernels.layout import Numbers
 
 SIZE, SUM, LEAST, GREATEST = range(4)
-"""What is known of a group: how many members, their sum, and two of their ids."""
+"""Columns of a tally: number of members, their sum, least and greatest id."""
 
 _ids = "uint32[::1]"
 
@@ -20,17 +20,17 @@ _ids = "uint32[::1]"
 def tally(
     groups: Ids, first_group: int, values: Ids, zero: int, first: int, tallies: Numbers
 ) -> bool:
-    """Size, sum, least and greatest of each group; whether all values are integers.
+    """Tally each group, and return whether all values are integers.
 
-    Where they are not, only sizes mean something.
+    If some value is not an integer, only the sizes are meaningful.
 
     Args:
-        groups: a number for each member.
-        first_group: the least of the numbers.
-        values: the ids of the members.
+        groups: the group number of each member.
+        first_group: the least group number.
+        values: the id of each member.
         zero: the id of the integer 0.
         first: the least id of an integer.
-        tallies: is given a line for each group; see `aggregates`.
+        tallies: receives a line for each group; see `aggregates`.
     """
     are_integers = True
     for i in range(groups.size):

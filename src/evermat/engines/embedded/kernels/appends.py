@@ -1,8 +1,9 @@
-"""Few new rows for a relation and its indexes, compiled.
+"""Appending a few facts to a relation and its indexes in place.
 
-The last run of an index can have room behind its end (`index.Run`). Where there is room
-for new keys, they are put in their places there, and nothing has to be made anew: most
-updates have a few facts that were never there before.
+The last run of an index may have spare capacity (`index.Run`). If the new keys fit,
+they are merged into that run from its end, as in insertion sort, and nothing is
+reallocated. This is the common case: most updates bring a few facts that the relation
+has never stored.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ NO_ROOM = -1
 
 @inner_kernel("int64(int64)")
 def _last_run(index: int) -> int:
-    """Where the last run of an index is described."""
+    """Return the address of the description of the last run of an index."""
     return index + _WORD * (FIRST_RUN + ARITY_OF_RUN * (read_number(index, RUNS) - 1))
 
 
 @inner_kernel("boolean(int64, int64)")
 def _has_room(index: int, size: int) -> bool:
-    """Whether the last run of an index has room for so many more keys."""
+    """Return whether the last run of an index has room for `size` more keys."""
     if read_number(index, RUNS) == 0:
         return False
     used = read_number(_last_run(index), SIZE)
@@ -73,14 +74,14 @@ def _has_room(index: int, size: int) -> bool:
 
 @inner_kernel("void(int64, uint64[::1], int32[::1], int64)")
 def _put_in_last(index: int, keys: Keys, rows: Rows, size: int) -> None:
-    """Put keys, which are in order, and their rows into the last run of an index."""
+    """Merge sorted keys and their rows into the last run of an index, in place."""
     run = _last_run(index)
     old_keys = read_number(run, KEYS)
     old_rows = read_number(run, ROWS)
     left = read_number(run, SIZE) - 1
     right = size - 1
     write_number(run, SIZE, left + 1 + size)
-    # A directory would have to be made anew.
+    # The directory would have to be rebuilt, so drop it.
     write_number(run, BUCKETS, 0)
     filter_, mask = read_number(run, FILTER), read_number(run, MASK)
     for i in range(size):
@@ -101,7 +102,7 @@ def _put_in_last(index: int, keys: Keys, rows: Rows, size: int) -> None:
 
 @inner_kernel("boolean(int64, int64, int64, int64)")
 def can_append(relation: int, count: int, other: int, size: int) -> bool:
-    """Whether there is room for so many facts in all places; see `append_few`."""
+    """Return whether relation and indexes have room for `size` more facts."""
     if count + size > read_number(relation, ROOM):
         return False
     if other != 0 and not _has_room(other, size):
@@ -111,18 +112,18 @@ def can_append(relation: int, count: int, other: int, size: int) -> bool:
 
 @kernel("int64(int64, int64, int64, uint64[::1], int32[::1])")
 def append_few(relation: int, count: int, other: int, keys: Keys, counts: Rows) -> int:
-    """Give rows to facts that have none, if there is room for them in all places.
+    """Append facts that have no row yet, if relation and indexes have room for them.
 
     Args:
-        relation: one of one or two columns, whose layout is up to date.
-        count: how many rows it has.
-        other: the layout of its index by the second column, if that is to be kept up
-            to date, too; or 0.
-        keys: of the facts, in any order; they are given away.
-        counts: is given how often each fact is there, in the order of rows.
+        relation: a relation of one or two columns, whose layout is up to date.
+        count: its number of rows.
+        other: the layout of its index by the second column, if that has to be kept up
+            to date as well, or 0.
+        keys: the keys of the facts, in any order; the array is overwritten.
+        counts: receives the number of occurrences of each fact, in row order.
 
     Returns:
-        How many facts differ, or `NO_ROOM`: then nothing has changed.
+        The number of distinct facts, or `NO_ROOM`, in which case nothing has changed.
     """
     most = keys.size
     if not can_append(relation, count, other, most):

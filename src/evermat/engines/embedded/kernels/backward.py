@@ -1,14 +1,14 @@
-"""Backward chaining in compiled code, depth first: function CHECK of [hu2018].
+"""Backward chaining, depth first, on an explicit stack: function CHECK of [hu2018].
 
-See `evermat.algebra.fixpoint` for what it is for. A *frame* is a fact that is being
-checked: the rule that is tried, how far the search for its next instance has come, and
-which body fact of the present instance is checked next. Frames lie on a stack of our
-own, so that a call can return and another one go on: to be interrupted, or because the
-stack has to grow.
+`evermat.algebra.fixpoint` explains its purpose. A *frame* represents a fact that is
+being checked: the rule that is tried, the cursors of the search for its next instance,
+and the body fact of the current instance that is checked next. Frames are on a stack of
+our own, so that a call can return and the next one continue: to answer interrupts, or
+to let the stack grow.
 
-Instances are matched one at a time, by the programs of `kernels.instructions`, whose
-joins keep a cursor each: a fact is left as soon as it is proved, and what else would
-match is never looked at. What follows from a proved fact is derived in blocks.
+Instances are matched one at a time by the bytecode of `kernels.instructions`, with a
+cursor for each join: the search for a fact ends as soon as it is proved, and further
+instances are never enumerated. The consequences of a proved fact are derived in blocks.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.kernels.changes import Scratch, State, TriggerIndex
     from evermat.engines.embedded.kernels.layout import Numbers
 
-# -------------------------------------------------------------- what a call works on
+# ------------------------------------------------------------------ data structures
 
 
 class Searched(NamedTuple):
@@ -90,7 +90,7 @@ class Searched(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """Status bits: of the three sets, and of the change that queries read."""
+    """Status bits of the three sets, and of the change that queries read."""
 
     checked: int
     proved: int
@@ -99,12 +99,12 @@ class Bits(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """For each status what may see it.
+    """View masks, as tables over all statuses.
 
     Attributes:
-        backwards: rules from head to body.
-        forwards: rules from proved facts to heads.
-        explicit: which statuses are explicit.
+        backwards: the roles that see a status in rules from head to body.
+        forwards: the roles that see it in rules from proved facts to heads.
+        explicit: whether a fact with this status is explicit.
     """
 
     backwards: Flags
@@ -113,12 +113,15 @@ class Seen(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to search.
+    """Settings of a search.
 
     Attributes:
-        counter: of facts that hold by themselves, or -1.
-        cost_limit: how many rows what follows from a fact may take.
-        pause_after: after how many matches a call returns.
+        counter: the counter that is positive for facts that hold without recursive
+            rules, or -1 if there is none.
+        cost_limit: the number of rows that may be visited to derive the consequences
+            of a fact.
+        pause_after: matches after which a call returns to Python, so that interrupts
+            are answered.
     """
 
     counter: int
@@ -138,31 +141,31 @@ SEARCH = np.dtype(
         ),
     ]
 )
-"""Beside what `kernels.changes` has: which fact of the batch comes next, how many
-frames there are, how many instances were matched backwards, and how much is used of the
-lists of facts that the search has checked, proved and delayed."""
+"""Fields beside those of `kernels.changes`: the next fact of the batch, the depth of
+the stack, the number of instances matched backwards, the rounds of saturation, and the
+lengths of the lists of checked, proved and delayed facts."""
 
 FOLLOWING, RECURSIVE, OWN = range(3)
-"""Slots: rules from proved facts to heads; recursive rules for heads, and nonrecursive
-ones."""
+"""Slots of queries: from proved facts to heads; from heads to bodies, by recursive
+rules and by nonrecursive ones."""
 
 CHECKED_ALL, INTERRUPTIBLE, STACK_FULL, TOO_LARGE = range(4)
-"""How a call ends."""
+"""Results of a call; see `check`."""
 
-# -------------------------------------------------------------- what a frame is made of
+# --------------------------------------------------------------- layout of a frame
 
 FACT, TRIED, AT, BODY = range(4)
-"""A frame: the fact, the program that is tried, whether it has begun, and the next step
-whose row is a body fact; 0 if an instance is to be found first, -1 if the fact is
-new."""
+"""A frame: the fact, the program that is tried, whether it has been started, and the
+next step to look at for a body fact; 0 if an instance has to be found first, -1 if the
+fact is new."""
 
 _CURSORS = BODY + 1
 _PLACES = _CURSORS + MOST_STEPS + 1
 _ENDS = _PLACES + MOST_STEPS + 1
 _GOALS = _ENDS + MOST_STEPS + 1
 _FOUND = _GOALS + MOST_STEPS + 1
-"""Of each step: the run that rows come from, the place of the next one and the end, the
-key that is looked for, and the row that was found."""
+"""For each step: the run that rows are read from, the position of the next one and the
+end, the key that is sought, and the row that was found."""
 
 FRAME_SIZE = _FOUND + MOST_STEPS + 1
 
@@ -185,7 +188,7 @@ _ROW = 4
 
 @part
 def _take_values(record: int, row: int, key: np.uint64, values: Ids) -> bool:
-    """Take values from a row; whether it has those that it must have."""
+    """Bind values from a row; return whether its other columns match."""
     relation = read_number(record, RELATION)
     table = read_number(relation, TABLE_OF_RELATION)
     room = read_number(relation, ROOM)
@@ -208,7 +211,7 @@ def _take_values(record: int, row: int, key: np.uint64, values: Ids) -> bool:
 
 @part
 def _is_seen(record: int, row: int, visible: Flags) -> bool:
-    """Whether a record may see a row."""
+    """Return whether a row is visible to an instruction."""
     seen_by = read_number(record, SEEN_BY)
     if seen_by == 0:
         return True
@@ -218,7 +221,7 @@ def _is_seen(record: int, row: int, visible: Flags) -> bool:
 
 @part
 def _goal_of(record: int, values: Ids, ids: Ids) -> np.uint64:
-    """The key that a record looks for; `ids` is given what it is made of."""
+    """Return the key that an instruction seeks; `ids` receives its parts."""
     size = read_number(record, KEY_SIZE)
     for at in range(size):
         ids[at] = values[read_number(record, OPERANDS + at)]
@@ -229,7 +232,7 @@ def _goal_of(record: int, values: Ids, ids: Ids) -> np.uint64:
 def _passes(
     record: int, at: int, frame: Numbers, values: Ids, ids: Ids, visible: Flags
 ) -> bool:
-    """Whether values pass a test; the row of a fact that must be there is noted."""
+    """Return whether values pass a test; record the row of a required fact."""
     kind = read_number(record, KIND)
     if kind >= AGREE:
         left = values[read_number(record, OPERANDS)]
@@ -246,7 +249,7 @@ def _passes(
 
 @part
 def _draw(record: int, at: int, frame: Numbers, values: Ids, visible: Flags) -> bool:
-    """Go on to the next row that a step joins with; whether there is one."""
+    """Advance to the next row that a step joins with; return whether there is one."""
     index = read_number(record, INDEX)
     by_half = read_number(record, KIND) == BY_HALF
     shift = HALF if by_half else uint64(0)
@@ -281,7 +284,7 @@ def _draw(record: int, at: int, frame: Numbers, values: Ids, visible: Flags) -> 
 
 @part
 def _begin(program: int, frame: Numbers, values: Ids) -> bool:
-    """Have the values of the fact and of constants; whether the rule may derive it."""
+    """Bind constants and the head; return whether the rule can derive the fact."""
     if is_idle(program):
         return False
     at = FIRST_OFFSET + read_number(program, STEPS) + 2
@@ -296,7 +299,7 @@ def _begin(program: int, frame: Numbers, values: Ids) -> bool:
 def _match_next(
     program: int, frame: Numbers, values: Ids, ids: Ids, visible: Flags
 ) -> bool:
-    """Find the next instance that derives the fact by a program, if there is one."""
+    """Find the next instance by which a program derives the fact (backtracking)."""
     steps = read_number(program, STEPS)
     at = steps
     is_new = False
@@ -332,7 +335,7 @@ def _find_instance(
     triggers: TriggerIndex,
     state: State,
 ) -> bool:
-    """Find the next instance of some rules that derives the fact of a frame."""
+    """Find the next instance of the rules of a slot that derives the frame's fact."""
     programs, work = triggers.programs, triggers.work
     line = ranges[triggers.relations.size * slot + int64(uint64(frame[FACT]) >> HALF)]
     while line[0] + frame[TRIED] < line[1]:
@@ -347,7 +350,7 @@ def _find_instance(
     return False
 
 
-# ------------------------------------------------------------------- what is proved
+# ------------------------------------------------------------------- proved facts
 
 
 @part
@@ -362,7 +365,7 @@ def _holds_by_itself(
     triggers: TriggerIndex,
     state: State,
 ) -> bool:
-    """Whether a fact is explicit, or follows from lower strata."""
+    """Return whether a fact is explicit or derived by a nonrecursive rule."""
     key = uint64(frame[FACT])
     relations = triggers.relations
     if counter >= 0:
@@ -389,7 +392,7 @@ def _saturate(
     lists: Searched,
     state: State,
 ) -> bool:
-    """Prove a fact that holds, and what follows (SATURATE); whether there was room."""
+    """Prove a fact and its consequences (SATURATE); return whether there was room."""
     relations, delta = triggers.relations, scratch.delta
     room = lists.proved.size
     starts = np.empty(relations.size + 1, np.int64)
@@ -490,26 +493,26 @@ def check(
     settings: Settings,
     states: State,
 ) -> int:
-    """Look for derivations of facts, one after the other (CHECK).
+    """Search for derivations of facts, one after the other (CHECK).
 
     Args:
-        triggers: what changes set off, and the programs of all slots.
-        scratch: room to work in.
-        lists: is given the facts that are checked, proved and delayed.
+        triggers: the trigger index, and the programs of all slots.
+        scratch: work arrays.
+        lists: receives the checked, proved and delayed facts.
         batch: the facts.
         bits: status bits.
-        seen: for each status what may see it.
-        ranges: for each slot and relation which programs are for its facts.
-        bodies: for each program and step the relation of a body fact of the stratum
-            that the step finds, or -1.
-        stack: room for frames.
-        values: for each of them room for the values of slots.
-        settings: how to search.
-        states: where the search is: one record.
+        seen: view masks.
+        ranges: for each slot and relation, the range of programs that derive its facts.
+        bodies: for each program and step, the relation of the local body fact that the
+            step finds, or -1.
+        stack: the frames.
+        values: the values of the registers of each frame.
+        settings: settings of the search.
+        states: the state of the search, one record.
 
     Returns:
-        `CHECKED_ALL`; `INTERRUPTIBLE` or `STACK_FULL`, if the next call goes on from
-        here; `TOO_LARGE`, if it has to be done otherwise.
+        `CHECKED_ALL`; `INTERRUPTIBLE` or `STACK_FULL`, if the next call continues from
+        here; `TOO_LARGE`, if the caller has to use batches instead.
     """
     state, relations = states[0], triggers.relations
     stop = state.matches + state.searched + settings.pause_after
@@ -523,7 +526,7 @@ def check(
             if not status_of(relations, key) & bits.checked:
                 _push(key, stack, state)
             continue
-        # There has to be a frame for the next body fact, and a spare one behind it.
+        # The next body fact needs a frame, and a spare one after it.
         if state.depth + 2 > stack.shape[0]:
             return int64(STACK_FULL)
         if state.matches + state.searched >= stop:

@@ -1,11 +1,10 @@
-"""What compiled updates work on, and the steps that all of them are made of.
+"""Data structures and steps that the kernels for small updates share.
 
-An update of few facts is carried out stratum by stratum and round by round without a
-step of Python between them: forwards (`kernels.fixpoint`), or by looking for proofs
-(`kernels.backward`). Facts are keys: the number of a relation in the upper half, a row
-in the lower one.
+A small update runs round by round in compiled code, with no Python between the
+operators: forwards (`kernels.fixpoint`) or backwards (`kernels.backward`). A fact is a
+64-bit key: the number of its relation in the upper half, its row id in the lower half.
 
-Rules run as programs of `kernels.interpreter`.
+Rules are run as bytecode by `kernels.interpreter`.
 """
 
 from __future__ import annotations
@@ -34,28 +33,31 @@ from evermat.engines.embedded.kernels.layout import (
     read_status,
     write_status,
 )
-from evermat.engines.embedded.runtime import part, structure_of, tuple_of, void
+from evermat.engines.embedded.runtime import part, tuple_of, void
 
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows
     from evermat.engines.embedded.kernels.layout import Numbers
 
     State = Any
-    """A record of STATE, or of a state that begins like it; its fields are numbers."""
+    """A record of type STATE, or of a type that begins with the same fields."""
 
-# -------------------------------------------------------------- what a call works on
+# ------------------------------------------------------------------ data structures
 
 
 class TriggerIndex(NamedTuple):
-    """Which programs a change of a relation sets off.
+    """Trigger index: which programs have to run when a relation changes.
+
+    A *slot* is a set of queries that are run together.
 
     Attributes:
-        relations: their addresses.
-        starts: where the entries begin that each slot, a set of queries, has for
-            positive changes, and for negative ones.
-        entries: each a relation and which programs read its change: the first, the end.
-        programs: the address of each, and the relation that it derives.
-        work: how many rows each program has read, and how many matches it had.
+        relations: the address of each relation.
+        starts: for each slot, where its entries for positive and for negative changes
+            begin.
+        entries: a relation, and the first and the end of the programs that read its
+            change.
+        programs: the address of each program, and the relation that it derives.
+        work: the number of rows that each program has read, and of its matches.
     """
 
     relations: Numbers
@@ -66,13 +68,13 @@ class TriggerIndex(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in, for facts as keys if nothing else is said.
+    """Work arrays of a call; facts are keys unless stated otherwise.
 
     Attributes:
-        candidates, delta: the facts of a round before and after they are admitted.
-        found, spare: what rules derive, and room to sort it.
-        rows: those of a change, one relation after the other.
-        counts: how often each of the facts that were found was derived.
+        candidates, delta: the facts of a round before and after admission.
+        found, spare: derived heads, and a buffer for sorting them.
+        rows: the rows of a change, grouped by relation.
+        counts: the number of derivations of each fact in `found`.
         fresh: facts that have no row yet, as `run_programs` writes them.
     """
 
@@ -91,8 +93,8 @@ STATE = np.dtype(
         for name in ("candidates", "fresh", "cost_left", "matches", "is_counted")
     ]
 )
-"""How much is used of the lists of candidates and of facts without a row; how many rows
-may still be looked at, all matches so far, and whether derivations are counted."""
+"""The lengths of the lists of candidates and of facts without a row; the number of rows
+that may still be visited, all matches so far, and whether derivations are counted."""
 
 HALF = np.uint64(32)
 LOWER = np.uint64(0xFFFFFFFF)
@@ -102,7 +104,6 @@ KEYS = uint64[::1]
 ROWS = int32[::1]
 NUMBERS = int64[::1]
 TABLE = int64[:, ::1]
-STATE_TYPE = structure_of(STATE)[::1]
 TRIGGERS = tuple_of(TriggerIndex, NUMBERS, NUMBERS, TABLE, TABLE, TABLE)
 SCRATCH = tuple_of(Scratch, KEYS, KEYS, KEYS, KEYS, ROWS, ROWS, uint32[::1])
 
@@ -112,14 +113,14 @@ SCRATCH = tuple_of(Scratch, KEYS, KEYS, KEYS, KEYS, ROWS, ROWS, uint32[::1])
 
 @inner_kernel(int64(NUMBERS, uint64))
 def status_of(relations: Numbers, key: np.uint64) -> int:
-    """The status of a fact."""
+    """Return the status bits of a fact."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
     return int64(read_status(status, int64(key & LOWER)))
 
 
 @inner_kernel(void(NUMBERS, uint64, int64, int64))
 def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> None:
-    """Set some bits of the status of a fact and clear others."""
+    """Set some status bits of a fact and clear others."""
     status = read_number(relations[int64(key >> HALF)], STATUS)
     row = int64(key & LOWER)
     write_status(status, row, np.uint16((read_status(status, row) | ones) & ~zeros))
@@ -129,7 +130,7 @@ def set_status(relations: Numbers, key: np.uint64, ones: int, zeros: int) -> Non
 def mark_keys(
     relations: Numbers, keys: Keys, size: int, ones: int, zeros: int, unless: int
 ) -> None:
-    """Set and clear bits of facts, except those that have another bit."""
+    """Set and clear status bits of facts, except of those with a bit of `unless`."""
     for i in range(size):
         if not status_of(relations, keys[i]) & unless:
             set_status(relations, keys[i], ones, zeros)
@@ -137,17 +138,17 @@ def mark_keys(
 
 @part
 def group_rows(keys: Keys, size: int, first: int, starts: Numbers, rows: Rows) -> int:
-    """Put rows of one relation after those of another, from a place on.
+    """Group the rows of facts by relation (counting sort).
 
     Args:
-        keys: facts.
-        size: how many.
-        first: the place.
-        starts: is given the places where relations begin, and the end.
-        rows: is given the rows.
+        keys: the facts.
+        size: their number.
+        first: the position in `rows` at which to begin.
+        starts: receives the position at which each relation begins, and the end.
+        rows: receives the rows.
 
     Returns:
-        The end.
+        The position after the last row.
     """
     starts[:] = 0
     for i in range(size):
@@ -167,7 +168,7 @@ def group_rows(keys: Keys, size: int, first: int, starts: Numbers, rows: Rows) -
 
 @kernel(int64(NUMBERS, KEYS, ROWS, TABLE))
 def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> int:
-    """Have facts as rows and lines of `kernels.fact_sets`; how many lines."""
+    """Convert facts to segments of `kernels.fact_sets`; return their number."""
     starts = np.empty(relations.size + 1, np.int64)
     group_rows(keys, keys.size, 0, starts, rows)
     found = int64(0)
@@ -183,7 +184,10 @@ def split_keys(relations: Numbers, keys: Keys, rows: Rows, lines: Numbers) -> in
 
 @kernel(void(TABLE, ROWS, NUMBERS, KEYS))
 def join_keys(lines: Numbers, rows: Rows, numbers: Numbers, keys: Keys) -> None:
-    """Have lines of `kernels.fact_sets`, whose relations have numbers, as keys."""
+    """Convert segments of `kernels.fact_sets` to keys.
+
+    `numbers` has the number of the relation of each segment.
+    """
     place = int64(0)
     for line in range(lines.shape[0]):
         number = np.uint64(numbers[line]) << HALF
@@ -199,7 +203,7 @@ def join_keys(lines: Numbers, rows: Rows, numbers: Numbers, keys: Keys) -> None:
 def _list_jobs(
     slot: int, positive: Numbers, negative: Numbers, triggers: TriggerIndex
 ) -> tuple[Numbers, Numbers]:
-    """The programs that read what changed, as jobs and by number; see `derive`."""
+    """Return the jobs that a change triggers, and the program number of each."""
     entries, programs = triggers.entries, triggers.programs
     first, middle, last = triggers.starts[2 * slot : 2 * slot + 3]
     total = int64(0)
@@ -236,21 +240,21 @@ def derive(
     scratch: Scratch,
     state: State,
 ) -> int:
-    """Run some queries that read what changed, and count the heads if that matters.
+    """Run the queries of a slot on a change; count derivations if the state says so.
 
     Args:
-        slot: which queries.
-        rows: what changed.
-        positive: where the changed rows of each relation begin.
-        negative: the same for rows that are changed the other way.
-        visible: for each status the roles that may see it.
-        triggers: what changes set off.
-        scratch: room to work in.
-        state: where the work is.
+        slot: the set of queries.
+        rows: the changed rows, grouped by relation.
+        positive: where the rows of each relation begin that count as positive changes.
+        negative: the same for negative changes.
+        visible: for each status, the roles that may see it.
+        triggers: the trigger index.
+        scratch: work arrays; heads that have a row are written to `found`.
+        state: the state of the call.
 
     Returns:
-        The number of heads that have a row, or -1: there was no room. If they are
-        counted, each is there once.
+        The number of heads that have a row, or -1 if there was no room or the cost
+        limit was exceeded. Heads are distinct if they are counted.
     """
     jobs, origins = _list_jobs(slot, positive, negative, triggers)
     if origins.size == 0:
@@ -285,7 +289,7 @@ def derive(
 def mark_grouped(
     relations: Numbers, starts: Numbers, rows: Rows, ones: int, zeros: int
 ) -> None:
-    """Set and clear bits of facts that are grouped by relation."""
+    """Set and clear status bits of rows that are grouped by relation."""
     for number in range(relations.size):
         status = read_number(relations[number], STATUS)
         for i in range(starts[number], starts[number + 1]):

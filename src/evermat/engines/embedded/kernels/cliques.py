@@ -1,12 +1,12 @@
-"""Compiled loops over cliques of equal constants: union–find on arrays of ids.
+"""Union–find over constant ids, with the members of each clique in a ring.
 
-The members of a clique form a ring: each has a next one. So two cliques become one by
-exchanging two places in their rings, and all that happens to a clique costs no more
-than a walk around it, however many other constants there are.
+The members of a clique form a circular list. Two cliques are united by swapping two
+successors in their rings, and an operation on a clique costs no more than a walk around
+its ring, however many other constants there are.
 
-Arrays hold how an id *differs* from its parent and from the next member, as `id ^ x`
-(`links`, `ring`), and how many *others* its clique has. So arrays of zeros, which the
-system gives away for nothing, say that all constants are different.
+`links` stores the difference `id ^ parent`, `ring` the difference `id ^ successor`, and
+`others` the number of other members. Arrays of zeros, which the operating system
+provides without touching memory, therefore mean that all constants are different.
 
 Ids from FIRST_INTEGER on are integers, which have no place in the arrays; see
 `evermat.engines.embedded.union_find`.
@@ -45,7 +45,7 @@ FIRST_INTEGER = np.uint32(0x8000_0000)
 
 @kernel(uint8(_flags, _flags, _ids, int64))
 def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
-    """0 for a constant that is a value, or whose clique has an integer; else 1."""
+    """Return 0 for a value, or if the clique has an integer; 1 otherwise."""
     low, high = 0, valued.size
     while low < high:
         middle = (low + high) // 2
@@ -60,10 +60,10 @@ def _rank(kinds: Flags, ranks: Flags, valued: Ids, one: int) -> int:
 
 @inner_kernel(uint8(_flags, int64, int64, int64, int64))
 def _precedes(kinds: Flags, texts: int, ends: int, one: int, other: int) -> int:
-    """Whether a constant comes before another: by its kind, then by its text.
+    """Return whether a constant precedes another, by kind and then by its string.
 
-    The order of UTF-8 bytes is that of code points. It does not depend on ids, which
-    are given out in the order in which constants arrive.
+    UTF-8 bytes have the order of code points. The order does not depend on ids, which
+    are assigned as constants arrive.
     """
     if kinds[one] != kinds[other]:
         return uint8(kinds[one] < kinds[other])
@@ -89,14 +89,22 @@ def unite(
     left: Ids,
     right: Ids,
 ) -> int:
-    """Unite pairs of constants; returns the first pair of two values, or -1.
+    """Unite pairs of constants; return the first pair of two values, or -1.
 
-    The smaller rank represents the clique, then the constant that comes first.
-    Afterwards links may lead to the representative by a detour, until `label`.
+    The member of the smaller rank becomes the representative, and among equal ranks the
+    one that precedes the other. Links may reach the representative in several steps
+    until `label` is called.
 
-    Constants are given by their kinds and by the addresses of their texts, which are
-    one after the other, and of where these end; ranks are 0 for kinds of values, else
-    1; `valued` are constants whose clique an integer represents, in order.
+    Args:
+        links: `id ^ parent` for each constant.
+        ring: `id ^ successor` for each constant.
+        kinds: the kind of each constant.
+        ranks: 0 for kinds of values, 1 for other kinds.
+        texts: the address of the strings of all constants, one after the other.
+        ends: the address of the offsets at which the strings begin and end.
+        valued: the constants whose clique is represented by an integer, in order.
+        left: the first constant of each pair.
+        right: the second constant of each pair.
     """
     for at in range(left.size):
         a, b = left[at], right[at]
@@ -125,7 +133,7 @@ def unite(
 
 @kernel(int64(_ids, _ids))
 def find_roots(links: Ids, ids: Ids) -> int:
-    """Replace ids by their representatives, along detours, too."""
+    """Replace ids by their representatives, following links of several steps."""
     for at in range(ids.size):
         one = ids[at]
         while links[one] != 0:
@@ -136,9 +144,9 @@ def find_roots(links: Ids, ids: Ids) -> int:
 
 @kernel(int64(_ids, _ids, _rows, _ids))
 def label(links: Ids, ring: Ids, others: Rows, roots: Ids) -> int:
-    """Tell all members of some cliques their representative and their number.
+    """Link all members of some cliques directly to the root, and set their sizes.
 
-    Returns the number of all these members.
+    Returns the total number of members.
     """
     total = 0
     for at in range(roots.size):
@@ -160,15 +168,15 @@ def label(links: Ids, ring: Ids, others: Rows, roots: Ids) -> int:
 def list_members(
     ring: Ids, sizes: Rows, ids: Ids, roots: Ids, alone: Flags, members: Ids
 ) -> int:
-    """Write down the members of cliques, one clique after the other.
+    """List the members of cliques, one clique after the other; return their number.
 
     Args:
-        ring: how each constant differs from the next member of its clique.
-        sizes: how many members are to be written for each id.
-        ids: what stands for each clique, and is written first.
-        roots: a member of its ring, which may be the same.
-        alone: whether the id is no member of the ring.
-        members: what is written.
+        ring: `id ^ successor` for each constant.
+        sizes: the number of members to write for each id.
+        ids: the representative of each clique, which is written first.
+        roots: a member of its ring, possibly the representative itself.
+        alone: whether the representative is not in the ring.
+        members: receives the members.
     """
     place = 0
     for at in range(ids.size):
@@ -195,9 +203,9 @@ def copy_places(
     from_ring: Ids,
     from_others: Rows,
 ) -> None:
-    """Have some places of three arrays as they are in others; zeros if these are none.
+    """Copy some elements of three arrays from three others of the same size.
 
-    The latter have as many elements otherwise.
+    If those are empty, the elements become zero.
     """
     for one in places:
         if from_links.size == 0:
@@ -212,9 +220,9 @@ def copy_places(
 
 @kernel(int64(_ids, _ids, _ids, _ids))
 def list_different(ids: Ids, mine: Ids, theirs: Ids, found: Ids) -> int:
-    """The ids with other links in one array than in another, in order, each once.
+    """List the ids whose links differ between two arrays, sorted and distinct.
 
-    Links of ids beyond an array lead nowhere. Returns how many ids there are.
+    Ids beyond the end of an array have no link. Returns the number of ids found.
     """
     size = 0
     for one in ids:
@@ -233,7 +241,7 @@ def list_different(ids: Ids, mine: Ids, theirs: Ids, found: Ids) -> int:
 
 @kernel(int64(_table, _ids, _rows, _flags))
 def mark_moved(table: Ids, links: Ids, rows: Rows, moved: Flags) -> int:
-    """Mark rows with a constant that something else stands for; returns how many."""
+    """Mark rows with a constant that is not a representative; return their number."""
     total = 0
     for at in range(rows.size):
         row = rows[at]
@@ -249,7 +257,7 @@ def mark_moved(table: Ids, links: Ids, rows: Rows, moved: Flags) -> int:
 
 @kernel(int64(_rows, _rows, _rows, _rows))
 def list_ranges(first: Rows, last: Rows, rows: Rows, found: Rows) -> int:
-    """The rows at the places of some ranges; returns how many."""
+    """List the rows in some ranges of positions; return their number."""
     n = 0
     for at in range(first.size):
         for place in range(first[at], last[at]):
@@ -259,12 +267,12 @@ def list_ranges(first: Rows, last: Rows, rows: Rows, found: Rows) -> int:
 
 
 MOST = 1 << 40
-"""Combinations of members are counted up to here."""
+"""Numbers of combinations are capped here, so that they cannot overflow."""
 
 
 @kernel(int64(_table, _rows, _rows, _sizes))
 def weigh(table: Ids, others: Rows, rows: Rows, weights: Sizes) -> int:
-    """Count the combinations of members that rows stand for; returns their sum."""
+    """Count the combinations of members that each row represents; return the sum."""
     total = 0
     for at in range(rows.size):
         weight = 1
@@ -279,7 +287,7 @@ def weigh(table: Ids, others: Rows, rows: Rows, weights: Sizes) -> int:
 
 @kernel(int64(_table, _ids, _rows, _sizes, _table))
 def combine(table: Ids, ring: Ids, rows: Rows, weights: Sizes, found: Ids) -> int:
-    """Write down all rows that some rows of representatives stand for.
+    """List all rows that some rows of representatives represent; return their number.
 
     The members of the last column change fastest.
     """
@@ -290,7 +298,7 @@ def combine(table: Ids, ring: Ids, rows: Rows, weights: Sizes, found: Ids) -> in
             found[column, place] = table[column, rows[at]]
         place += 1
         for _ in range(weights[at] - 1):
-            is_full = True  # the column behind has come around
+            is_full = True  # the column to the right has wrapped around
             for column in range(arity - 1, -1, -1):
                 one = found[column, place - 1]
                 if is_full and one < ring.size:

@@ -1,19 +1,19 @@
-"""Compiled loops over the graphs of closures: growth, and searches with a cost limit.
+"""Growing graphs of closures as linked adjacency lists, and bounded searches in them.
 
-A graph has *nodes*, numbered as they come, and one or two sets of *entries*, which are
-rows of a relation: `seeds`, with which paths begin, and `edges`, along which they go
-on; they are the same set where a closure is transitive. The entries of a node are a
-linked list, one for each *way*: 0 leads from a source to targets, 1 back. `heads[way,
-node]` is the first entry, `nexts[way, entry]` the one after it, -1 ends a list, and
-`ends[1 - way, entry]` is where an entry leads.
+A graph has *nodes*, numbered in order of arrival and found by a hash table, and one or
+two sets of *entries*, which are rows of a relation: `seeds`, the first edges of paths,
+and `edges`, along which paths continue; in a transitive closure both are one set. Each
+node has two linked lists of entries, one for each *way*: 0 leads from a source to its
+targets, 1 back. `heads[way, node]` is the first entry, `nexts[way, entry]` the one
+after it, -1 ends a list, and `ends[1 - way, entry]` is the node that an entry leads to.
 
-An entry is only a row that may belong to the graph. Whether it does is decided when a
-search meets it, from the status and the counters of its row: see `_views_of`. A search
-looks at two graphs at once, *all* (bit 1) and *less* (bit 2).
+An entry is a row that may belong to the graph. Whether it does is decided when a search
+visits it, by the status and the counters of its row; see `_views_of`. Rows can belong
+to two graphs, *all* (bit 1) and *less* (bit 2).
 
-A *side* is the ways that a search takes: 0, 1, or 2 for both. Nodes are marked with the
-number of the search, so that no marks have to be cleared. Each entry that a search
-looks at lowers `cost[0]`; below zero the search ends with -1.
+The *side* of a search is the way it takes: 0, 1, or 2 for both. Visited nodes are
+marked with the number of the search, so marks need not be cleared. Each visited entry
+lowers `cost[0]`; when it falls below zero, the search ends with -1.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ if TYPE_CHECKING:
     """The heads, nexts and ends of entries, and their rows."""
     Views = tuple[Status, Rows, Rows, Flags]
     """The status and both counters of a relation, and for each status how its rows
-    belong to the two graphs, see `_views_of`."""
+    belong to the two graphs; see `_views_of`."""
     Part = tuple[Entries, Views]
     """One of the two sets of entries."""
     Marks = tuple[Rows, Rows]
-    """For each node the last search that met it, and room for the nodes in turn."""
+    """For each node the last search that visited it, and the queue of visited nodes."""
 
 ANY_COUNT, NONRECURSIVE_COUNT, NO_COUNT = 1, 2, 4
-"""A row with some status belongs to a graph if it has a count, a nonrecursive count, or
-in any case: bits of the first graph, and three places higher those of the second."""
+"""When a row with a given status belongs to a graph: if either counter is positive, if
+the nonrecursive counter is, or always. These are the bits of the first graph; those of
+the second are three places higher."""
 
 BOTH_WAYS = 2
 """The side of searches that go along entries and back."""
@@ -68,7 +69,7 @@ def _first_slot(one: int, mask: int) -> int:
 
 @inner_kernel("int32(uint32, uint32[::1], int32[::1])")
 def _node_of(one: int, ids: Ids, slots: Rows) -> int:
-    """The node of an id, -1 if there is none."""
+    """Return the node of an id, or -1 (open addressing, linear probing)."""
     mask = slots.size - 1
     slot = _first_slot(one, mask)
     while slots[slot] >= 0 and ids[slots[slot]] != one:
@@ -78,14 +79,14 @@ def _node_of(one: int, ids: Ids, slots: Rows) -> int:
 
 @kernel("void(uint32[::1], uint32[::1], int32[::1], int32[::1])")
 def find_nodes(wanted: Ids, ids: Ids, slots: Rows, nodes: Rows) -> None:
-    """The nodes of ids, -1 for those that are in no graph."""
+    """Look up the nodes of ids, -1 for ids that are in no graph."""
     for at in range(wanted.size):
         nodes[at] = _node_of(wanted[at], ids, slots)
 
 
 @kernel("void(uint32[::1], int64, int32[::1])")
 def fill_slots(ids: Ids, count: int, slots: Rows) -> None:
-    """Put all nodes into a larger table."""
+    """Insert all nodes into a new hash table."""
     mask = slots.size - 1
     for node in range(count):
         slot = _first_slot(ids[node], mask)
@@ -124,10 +125,10 @@ def add_entries(
     entries: Entries,
     count: int,
 ) -> int:
-    """Add rows that are not there yet; returns how many entries there are.
+    """Add entries for rows that have none; return the new number of entries.
 
-    There must be room for all of them. `seen` has a bit for each row, and `sizes[0]` is
-    the number of nodes.
+    There must be room for all of them. `seen` is a bitmap of the rows that have an
+    entry, and `sizes[0]` is the number of nodes.
     """
     heads, nexts, ends, numbers = entries
     for at in range(rows.size):
@@ -151,7 +152,7 @@ def add_entries(
 
 @inner_kernel(f"uint8(int32, {_VIEWS})")
 def _views_of(row: int, views: Views) -> int:
-    """Which of the two graphs a row belongs to."""
+    """Return the graphs that a row belongs to, a bit each."""
     status, nonrecursive, recursive, table = views
     word = table[status[row]]
     found = np.uint8(0)
@@ -188,7 +189,7 @@ def hop(
     found: int,
     cost: Places,
 ) -> int:
-    """Mark where one entry leads to from some nodes; how many nodes are marked now."""
+    """Mark the nodes one entry away from some nodes; return how many are marked now."""
     (heads, nexts, ends, rows), views = part
     met, reached = marks
     for way in range(2):
@@ -219,7 +220,7 @@ def spread(
     found: int,
     cost: Places,
 ) -> int:
-    """Mark all that marked nodes lead to; how many nodes are marked then."""
+    """Mark all nodes reachable from marked ones (breadth first); return how many."""
     (heads, nexts, ends, rows), views = part
     met, reached = marks
     at = 0
@@ -245,7 +246,7 @@ def spread(
 
 @inner_kernel(f"int64({_PART}, int64, int64, int32, int64[::1])")
 def _has_entry(part: Part, side: int, graphs: int, node: int, cost: Places) -> int:
-    """Whether a node has an entry."""
+    """Return whether a node has an entry in some of the graphs."""
     (heads, nexts, _, rows), views = part
     for way in range(2):
         if side not in (way, BOTH_WAYS):
@@ -263,7 +264,10 @@ def _has_entry(part: Part, side: int, graphs: int, node: int, cost: Places) -> i
 
 @inner_kernel(f"int64({_PART}, int64, int64, int32, int64[::1])")
 def _has_loop(part: Part, loops: int, graphs: int, node: int, cost: Places) -> int:
-    """Whether a node has a pair with itself because it has a pair: 1 out, 2 in."""
+    """Return whether a node forms a pair with itself because it has an entry.
+
+    In `loops`, 1 means an entry out of the node and 2 one into it.
+    """
     if loops & 1 and _has_entry(part, 0, graphs, node, cost):
         return np.int64(1)  # type: ignore[return-value]
     if loops & 2 and _has_entry(part, 1, graphs, node, cost):
@@ -276,7 +280,7 @@ _AT, _WAY, _ENTRY, _SIZE, _SPENT = range(5)
 
 @inner_kernel("int64(int64[::1], int32[:, ::1], int32[::1], int64)")
 def _next_list(place: Places, heads: Lists, nodes: Rows, side: int) -> int:
-    """Go to the next list of entries that is not empty; 0 if there is none."""
+    """Advance to the next list of entries that is not empty; return 0 at the end."""
     while place[_ENTRY] < 0:
         if side == BOTH_WAYS and place[_WAY] == 0:
             place[_WAY] = 1
@@ -307,10 +311,10 @@ def leads_to(
     search: int,
     cost: Places,
 ) -> int:
-    """Whether there is a path from one node to another: 1, 0, or -1 if too costly.
+    """Return whether a path connects two nodes: 1, 0, or -1 if it is too costly.
 
-    Both ends are searched from, an entry here and an entry there, so that the cost is
-    at most twice that of the smaller search.
+    The search is bidirectional and alternates after every entry, so that it costs at
+    most twice as much as the cheaper of the two directions.
     """
     if first == second and _has_loop(seeds, loops, graphs, first, cost):
         return np.int64(1)  # type: ignore[return-value]
@@ -319,7 +323,7 @@ def leads_to(
     (seed_heads, seed_nexts, seed_ends, seed_rows), seed_views = seeds
     (heads, nexts, ends, rows), views = edges
     back_side = side if side == BOTH_WAYS else 1 - side
-    # Where the first node's seeds lead is looked at before all that edges lead to.
+    # The seeds of the first node are visited before any edges.
     start = np.empty(1, np.int32)
     start[0] = first
     seed_place = np.zeros(5, np.int64)
@@ -415,11 +419,11 @@ def compare(
     keys: Keys,
     cost: Places,
 ) -> int:
-    """The pairs that the first graph has and the second has not.
+    """List the pairs in the first graph that the second does not have.
 
-    For each of the starts in turn both graphs are walked through. Starts are sources,
-    and ends are wanted that have a mark; or backwards, where they are targets.
-    Returns how many pairs there are, -1 if too costly or if there is no room.
+    Both graphs are searched from each start. Starts are sources or, if `is_backwards`,
+    targets; other ends count only if `wanted` marks them. Returns the number of pairs,
+    or -1 if the search is too costly or there is no room.
     """
     found = 0
     for at in range(size):
@@ -429,7 +433,7 @@ def compare(
             met, reached = marks
             n = 0
             if is_backwards:
-                # `hopped` are the sources, from which seeds lead on.
+                # `hopped` receives the nodes from which edges lead to the target.
                 back_side = BOTH_WAYS if side == BOTH_WAYS else 1
                 last_met, last = hopped
                 last_met[node] = search
@@ -485,9 +489,9 @@ def gather(
     graphs: Flags,
     cost: Places,
 ) -> int:
-    """The entries of some nodes and the graphs they belong to; how many there are.
+    """List the entries of some nodes with the graphs they belong to.
 
-    The result is -1 if there is no room for them.
+    Returns their number, or -1 if there is no room or the search is too costly.
     """
     (heads, nexts, _, rows), views = part
     found = 0

@@ -1,22 +1,21 @@
-"""The compiled loops of closures: components, reachability on bit sets, pairs.
+"""Closures of graphs: Tarjan's components, and reachability as sparse bit sets.
 
-Vocabulary: a *node* is a constant by its place among the constants of the graphs at
-work, which are in order. A graph is given by *starts* and *targets*: the targets of
-node `i` are `targets[starts[i]:starts[i + 1]]`. A *place* is the bit that a node has in
-a row of bits, -1 for nodes that nobody asks about.
+A *node* is the position of a constant in the sorted list of the constants of the
+graphs. Graphs are adjacency arrays (CSR): the targets of node `i` are
+`targets[starts[i]:starts[i + 1]]`. A *place* is the bit that represents a node in a bit
+set, or -1 for nodes that no query needs.
 
 The pairs of a closure are `(s, t)` where a seed leads from `s` to some `y`, and edges
-lead from `y` to `t` in any number of steps, none included.
+lead from `y` to `t` in zero or more steps.
 
-Reachability: each component has a row with the places of its own nodes and of all that
-it leads to. Of a row only words that are not zero are kept: those of component `c` are
-numbered `words[starts[c]:starts[c + 1]]`, in order, and have the `bits` at the same
-positions. A row is put together in a *pad*: all its words side by side, with marks at
-those that are not zero, and marks at the marks, so that it costs as much as it has
-words. So `(s, t)` is a pair where the row of `s` has the place of `t`. That is the row
-of a component or, where several seeds begin with `s`, one of its own, which is filled
-after those of all components. Every source may have one place that does not count, its
-own.
+Each component has a bit set, its *row*, with the places of its own nodes and of all
+nodes that it reaches. Only words that are not zero are stored: the row of component `c`
+has the words `words[starts[c]:starts[c + 1]]`, in ascending order, with the `bits` at
+the same positions. A row is assembled in a *pad*, which has all words side by side and
+a two-level bitmap of those that are not zero, so that the cost follows the number of
+nonzero words. `(s, t)` is a pair if the row of `s` has the place of `t`. The row of `s`
+is that of a component or, where several seeds begin with `s`, one of its own, filled
+after those of all components. A source may drop one place, its own.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
 
     Bits = npt.NDArray[np.uint64]
     Reach = tuple[Places, Rows, Bits, Rows]
-    """The starts, words and bits of all rows, and `own`, see `fill_rows`."""
+    """The starts, words and bits of all rows, and `own`; see `fill_rows`."""
     Side = tuple[Rows, Rows]
-    """For each node its row, -1 if it leads nowhere, and its place if that is dropped,
-    -1 if it is not."""
+    """For each node its row, or -1 if it reaches nothing, and its place if that is
+    dropped, or else -1."""
     Pad = tuple[Bits, Bits, Bits]
-    """The words of a row, marks at those that are not zero, and marks at the marks."""
+    """The words of a row, a bitmap of those that are not zero, and a bitmap of that."""
     Row = tuple[Rows, Bits]
-    """Room for the numbers of words, and for their bits."""
+    """Buffers for the numbers of words, and for their bits."""
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -49,14 +48,14 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @kernel("void(uint32[::1], uint32, uint8[::1])")
 def mark_ids(ids: Ids, least: int, seen: Flags) -> None:
-    """Mark ids, counted from the least one."""
+    """Mark ids in an array that begins at the least id."""
     for one in ids:
         seen[one - least] = 1
 
 
 @kernel("void(uint32[::1], uint32, int32[::1], int32[::1])")
 def look_up(ids: Ids, least: int, table: Rows, nodes: Rows) -> None:
-    """The nodes of ids in a table from the least one on, -1 for what is not there."""
+    """Look up the nodes of ids, or -1, in a table that begins at the least id."""
     for at in range(ids.size):
         place = np.int64(ids[at]) - np.int64(least)
         nodes[at] = table[place] if 0 <= place < table.size else -1
@@ -64,7 +63,7 @@ def look_up(ids: Ids, least: int, table: Rows, nodes: Rows) -> None:
 
 @kernel("int32[::1](int32[::1], int32[::1], int32, int32[::1])")
 def group(sources: Rows, targets: Rows, count: int, grouped: Rows) -> Rows:
-    """Where the targets of each source start in `grouped`, which gets all of them."""
+    """Group edges by source (counting sort); return where the targets of each start."""
     starts = np.zeros(count + 1, np.int32)
     for source in sources:
         starts[source + 1] += 1
@@ -81,7 +80,7 @@ def group(sources: Rows, targets: Rows, count: int, grouped: Rows) -> Rows:
 def components(starts: Rows, targets: Rows, component: Rows) -> int:
     """Number the strongly connected components (Tarjan's algorithm, without recursion).
 
-    A component gets its number after all that it leads to. Returns how many there are.
+    A component is numbered after all components that it reaches. Returns their number.
     """
     nodes = starts.size - 1
     low = np.zeros(nodes, np.int32)
@@ -101,8 +100,8 @@ def components(starts: Rows, targets: Rows, component: Rows) -> int:
         low[root] = found
         open_nodes[opened] = root
         opened += 1
-        # `low` is first the time at which a node was met; a node that no node met
-        # earlier can be reached from closes a component.
+        # `low` begins as the time of discovery. A node that reaches no node discovered
+        # before it is the root of a component.
         while depth >= 0:
             node = path[depth]
             if following[node] < starts[node + 1]:
@@ -140,9 +139,10 @@ def components(starts: Rows, targets: Rows, component: Rows) -> int:
 def links(
     sources: Rows, targets: Rows, component: Rows, keys: Keys, returns: Flags
 ) -> int:
-    """The edges between components as keys, see `adjacency`; how many there are.
+    """List the edges between components as keys; return their number.
 
-    Components with an edge inside are marked in `returns`.
+    For the form of keys see `adjacency`. Components with an edge inside are marked in
+    `returns`.
     """
     n = 0
     for at in range(sources.size):
@@ -157,10 +157,10 @@ def links(
 
 @kernel("int32[::1](uint64[::1], int32, int32[::1])")
 def adjacency(keys: Keys, count: int, targets: Rows) -> Rows:
-    """Where the distinct targets of each source start, and in `targets` what they are.
+    """Turn sorted edges into adjacency arrays without duplicates; return the starts.
 
-    A key is a source and the complement of a target; the keys are in order, so the
-    targets of a source are, the largest first.
+    A key is a source and the complement of a target. As keys are sorted, the targets of
+    a source are in descending order.
     """
     starts = np.empty(count + 1, np.int32)
     source = 0
@@ -182,7 +182,7 @@ def adjacency(keys: Keys, count: int, targets: Rows) -> Rows:
 
 @kernel("void(int32[::1], int32[::1], uint8[::1])")
 def mark_backwards(starts: Rows, targets: Rows, marks: Flags) -> None:
-    """Mark every component that leads to a marked one."""
+    """Mark every component that reaches a marked one."""
     for mine in range(starts.size - 1):
         if not marks[mine]:
             for at in range(starts[mine], starts[mine + 1]):
@@ -193,7 +193,7 @@ def mark_backwards(starts: Rows, targets: Rows, marks: Flags) -> None:
 
 @kernel("void(int32[::1], int32[::1], uint8[::1])")
 def mark_forwards(starts: Rows, targets: Rows, marks: Flags) -> None:
-    """Mark every component that a marked one leads to."""
+    """Mark every component that a marked one reaches."""
     for mine in range(starts.size - 2, -1, -1):
         if marks[mine]:
             for at in range(starts[mine], starts[mine + 1]):
@@ -202,9 +202,9 @@ def mark_forwards(starts: Rows, targets: Rows, marks: Flags) -> None:
 
 @kernel("int64(uint32[::1], int32[::1], int32[::1])")
 def text_offsets(numbers: Ids, ends: Rows, offsets: Rows) -> int:
-    """Where the text of each number begins if they are laid end to end; their length.
+    """Compute the offsets of strings in their concatenation; return its length.
 
-    `ends` has one entry more than there are texts, as Arrow has it.
+    As in Arrow, `ends` has one entry more than there are strings.
     """
     total = 0
     for at in range(numbers.size):
@@ -217,7 +217,7 @@ def text_offsets(numbers: Ids, ends: Rows, offsets: Rows) -> int:
 
 @kernel("void(uint32[::1], int32[::1], uint8[::1], uint8[::1])")
 def copy_texts(numbers: Ids, ends: Rows, texts: Flags, out: Flags) -> None:
-    """The texts of numbers, laid end to end."""
+    """Concatenate the strings with some numbers."""
     place = 0
     for number in numbers:
         for at in range(ends[number], ends[number + 1]):
@@ -252,7 +252,7 @@ def _count_bits(word: np.uint64) -> int:
 
 @kernel("int64(uint64)")
 def _lowest_bit(word: np.uint64) -> int:
-    """Which bit is the lowest that is not zero."""
+    """Return the position of the lowest set bit."""
     return _count_bits((word & (~word + _ONE)) - _ONE)
 
 
@@ -270,7 +270,7 @@ def _empty_pad(width: int) -> Pad:
 
 @kernel(f"void(int32, {_REACH}, {_PAD})")
 def _unite(component: int, reach: Reach, pad: Pad) -> None:
-    """Add the row of a component, unless the component is there: then its row is."""
+    """Add the row of a component to the pad, unless the component is in it already."""
     starts, words, bits, own = reach
     row, marks, tops = pad
     place = own[component]
@@ -286,9 +286,9 @@ def _unite(component: int, reach: Reach, pad: Pad) -> None:
 
 @kernel(f"int64({_PAD}, {_ROW}, int64)")
 def _take(pad: Pad, room: Row, n: int) -> int:
-    """Move a row from its pad to some room, from `n` on; where it ends.
+    """Move a row from its pad to position `n` of the buffers; return its end.
 
-    The result is -1 if it does not fit.
+    Returns -1 if it does not fit.
     """
     row, marks, tops = pad
     words, bits = room
@@ -330,11 +330,11 @@ def fill_rows(
     width: int,
     reach: Reach,
 ) -> int:
-    """Fill the rows that are needed, for places from `first` on.
+    """Fill the rows that are needed, for `64 * width` places from `first` on.
 
-    The targets of a row are rows that it comes after, and its members are nodes; `own`
-    gets the place of one of these, if it fits. Returns how many words there are, -1 if
-    there is no room for them.
+    The targets of a row are rows before it, and its members are nodes. `own` receives
+    the place of one member in this range, or -1. Returns the number of words, or -1 if
+    they do not fit.
     """
     starts, words, bits, own = reach
     pad = _empty_pad(width)
@@ -380,9 +380,9 @@ def list_pairs(
     counts: Places,
     keys: Keys,
 ) -> int:
-    """For each source count the pairs that one closure has and the other has not.
+    """Count, for each source, the pairs in one closure that the other does not have.
 
-    If there is room for them, the pairs are written, too, as keys in order.
+    Unless `keys` is empty, the pairs are also written to it, as sorted keys.
     """
     rows, dropped = side
     starts, words, bits, _ = reach
@@ -399,7 +399,7 @@ def list_pairs(
         if less_rows[source] >= 0:
             theirs = less_starts[less_rows[source]]
             less_end = less_starts[less_rows[source] + 1]
-        # A place that is not in these rows is in no word of theirs.
+        # A place outside the range of these rows is in none of their words.
         own, less_own = dropped[source] - first, less_dropped[source] - first
         half = uint64(ids[source]) << _HALF
         before = total
@@ -442,7 +442,7 @@ def test_pairs(
     reach: Reach,
     marks: Flags,
 ) -> None:
-    """Mark the pairs that the closure has; those whose place does not fit are left."""
+    """Mark the pairs that the closure has; skip targets outside the range of places."""
     rows, dropped = side
     starts, words, bits, _ = reach
     for at in range(firsts.size):

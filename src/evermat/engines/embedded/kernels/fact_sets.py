@@ -1,8 +1,8 @@
-"""Compiled loops over few rows of many relations, all of them in one call.
+"""Small fact sets as one array of row ids, divided into a segment for each relation.
 
-Rows of one relation follow those of another. A *line* says where those of a relation
-are: the address of its layout, the first place and the last. Where lines come out, a
-fourth number tells which of the lines that went in they come from.
+One call handles all relations of a set. A *line* of the segment table describes one
+segment: the address of the layout of the relation, and the half-open range of its
+rows. In results, a fourth number names the input segment that the rows come from.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def mark(
     zeros: int,
     changed: Numbers,
 ) -> None:
-    """Set a status bit of rows, or clear it; for how many of each line it changes.
+    """Set or clear a status bit of all rows, and clear the bits `zeros`.
 
-    Other bits are cleared as well.
+    `changed` receives, for each segment, the number of rows whose bit has changed.
     """
     for line in range(lines.shape[0]):
         status = read_number(lines[line, RELATION], STATUS)
@@ -57,13 +57,13 @@ def mark(
 
 @kernel(f"void({_lines}, int32[::1])")
 def forget_counts(lines: Numbers, rows: Rows) -> None:
-    """Make both counts of rows zero; memory that was never written to stays so."""
+    """Set both counters of all rows to zero; write only where they are not."""
     for line in range(lines.shape[0]):
         for which in range(2):
             counter = read_number(lines[line, RELATION], COUNTERS + which)
             if counter == 0:
                 continue
-            # Which counts are zero is hard to guess, and waits for what is read.
+            # The branch below is unpredictable and waits for memory: fetch it early.
             for i in range(lines[line, LOW], lines[line, HIGH]):
                 prefetch(counter + _COUNT * int64(rows[i]))
             for i in range(lines[line, LOW], lines[line, HIGH]):
@@ -75,7 +75,7 @@ def forget_counts(lines: Numbers, rows: Rows) -> None:
 def keep_line(
     lines: Numbers, line: int, low: int, high: int, kept_lines: Numbers, at: int
 ) -> int:
-    """Write down where the rows are that are left of a line; zero if there are none."""
+    """Write a result segment unless it is empty; return how many were written."""
     if low == high:
         return 0
     kept_lines[at, RELATION] = lines[line, RELATION]
@@ -94,7 +94,10 @@ def choose(
     kept: Rows,
     kept_lines: Numbers,
 ) -> int:
-    """Keep the rows whose status is visible, or is not; how many lines are left."""
+    """Keep rows whose status is visible, or those whose status is not.
+
+    Returns the number of segments that are left.
+    """
     found = int64(0)
     size = int64(0)
     for line in range(lines.shape[0]):
@@ -116,7 +119,10 @@ def choose_counted(
     kept: Rows,
     kept_lines: Numbers,
 ) -> int:
-    """Keep the rows whose count is above zero, or is not; how many lines are left."""
+    """Keep rows whose counter is positive, or those whose counter is not.
+
+    Returns the number of segments that are left.
+    """
     found = int64(0)
     size = int64(0)
     for line in range(lines.shape[0]):
@@ -142,9 +148,9 @@ def change_counts(
     old: Rows,
     last: Numbers,
 ) -> int:
-    """Add counts, or subtract them; the smallest result, or zero.
+    """Add counts to a counter or subtract them; return the least result, at most 0.
 
-    `old` is given the counts as they were, `last` the greatest row of each line.
+    `old` receives the previous counts, `last` the greatest row of each segment.
     """
     least = int64(0)
     for line in range(lines.shape[0]):
@@ -176,17 +182,19 @@ def unite(
     found: Rows,
     found_lines: Numbers,
 ) -> int:
-    """What is in one of two sets; how many rows there are.
+    """Unite two sets; return the number of rows.
+
+    A status bit marks the rows of the first set, so that rows of both are kept once.
 
     Args:
-        left_lines: where rows of the first set are.
-        left: the rows.
-        right_lines: where rows of the second set are.
-        right: the rows.
-        pairs: for each relation its lines in both, or -1.
-        bit: a status bit that no row has.
-        found: is given the rows.
-        found_lines: is given where those of each relation are.
+        left_lines: the segments of the first set.
+        left: its rows.
+        right_lines: the segments of the second set.
+        right: its rows.
+        pairs: for each relation, its segment in either set, or -1.
+        bit: a status bit that no row has; it is cleared again.
+        found: receives the rows.
+        found_lines: receives the segment of each relation.
     """
     size = int64(0)
     for at in range(pairs.shape[0]):

@@ -1,11 +1,11 @@
-"""The compiled loop that saturates: see `evermat.algebra.fixpoint` for the algorithm.
+"""Semi-naive evaluation in compiled code; `evermat.algebra.fixpoint` has the algorithm.
 
-It serves rounds of few facts, for which a step of Python between two operators would
-take longer than the operators do. Facts are keys: the number of a relation in the upper
-half, a row in the lower one. Between rounds, a call may return: to have facts that are
-derived for the first time given rows, to be interrupted, or because a round turns out
-to be large and is better run in batches. Another call, or other code, goes on from
-there.
+This kernel serves rounds of few facts, where Python between two operators would take
+longer than the operators. A fact is a key: the number of its relation in the upper
+half, its row id in the lower half. A call may return between rounds: to have rows
+allocated for facts that are derived for the first time, to answer interrupts, or
+because a round is large and runs faster in batches. The next call, or other code,
+continues from there.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.kernels.changes import Scratch, State, TriggerIndex
     from evermat.engines.embedded.kernels.layout import Numbers
 
-# -------------------------------------------------------------- what a call works on
+# ------------------------------------------------------------------ data structures
 
 
 class Log(NamedTuple):
-    """What a call leaves behind.
+    """Log of a call: the facts that it admitted, and the counters that it changed.
 
     Attributes:
-        admitted: the facts that entered the set, in the order in which they did.
-        changed: rows of the changes that the rules for the beginning read.
-        counted: facts whose counts were overwritten, part by part in order.
-        old_counts: their counts before.
-        chunks: for each part where it ends, and the counter that was changed.
-        greatest: for each counter and relation the greatest row that was changed.
-        segments: where segments of fresh facts end, and the counter of each.
+        admitted: the facts that were added to the set, in order.
+        changed: the rows of the changes that the initial rules read.
+        counted: facts whose counters were overwritten, in chunks.
+        old_counts: their previous counts.
+        chunks: the end of each chunk, and the counter that was changed.
+        greatest: for each counter and relation, the greatest row that was changed.
+        segments: the end of each segment of fresh facts, and its counter.
     """
 
     admitted: Keys
@@ -74,14 +74,15 @@ class Log(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to saturate.
+    """Settings of a saturation.
 
     Attributes:
-        sign: 1 if derivations are added to counts, or -1.
-        zero: the counter that has to be zero, or -1.
-        enters_first: whether facts enter the set before rules are applied to them.
-        cost_limit: how many rows a round may look at.
-        pause_after: after how many matches a call returns.
+        sign: 1 if derivations are added to counters, -1 if they are subtracted.
+        zero: the counter that has to be zero for a fact to be admitted, or -1.
+        enters_first: whether facts are added to the set before rules are applied.
+        cost_limit: the number of rows that a round may visit.
+        pause_after: matches after which a call returns to Python, so that interrupts
+            are answered.
     """
 
     sign: int
@@ -92,7 +93,7 @@ class Settings(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """Status bits: of the set that grows, and of the two changes that queries read."""
+    """Status bits of the growing set, and of the two changes that queries read."""
 
     into: int
     changed: int
@@ -100,12 +101,12 @@ class Bits(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """For each status what may see it.
+    """View masks, as tables over all statuses.
 
     Attributes:
-        first: the rules for the beginning.
-        step: those of a round.
-        unless: which statuses are not admitted.
+        first: the roles of the initial rules that see a status.
+        step: the roles of the rules of a round that see it.
+        unless: whether facts with this status are not admitted.
     """
 
     first: Flags
@@ -125,16 +126,16 @@ SATURATION = np.dtype(
         ),
     ]
 )
-"""Beside what `kernels.changes` has: which of the rules for the beginning is next; how
-many rounds there were since the last call, and how many facts they admitted; how many
-facts the last round has; and how much is used of the lists of admitted facts, of
-segments of fresh facts, of overwritten counts and of their parts."""
+"""Fields beside those of `kernels.changes`: the next of the initial rules; the rounds
+since the last call, and the facts that they admitted; the size of the current round;
+and the lengths of the lists of admitted facts, of segments of fresh facts, of
+overwritten counts and of their chunks."""
 
 SLOT, COUNTER = range(2)
-"""A line of rules: which queries, and the counter of their derivations; -1 if none."""
+"""A line of rules: the slot of queries, and the counter of derivations; -1 if none."""
 
 SATURATED, HAS_FRESH, PAUSED, TOO_LARGE, BELOW_ZERO = range(5)
-"""How a call ends."""
+"""Results of a call; see `saturate`."""
 
 _LOG = tuple_of(Log, KEYS, ROWS, KEYS, ROWS, TABLE, TABLE, TABLE)
 _SETTINGS = tuple_of(Settings, int64, int64, int64, int64, int64)
@@ -167,10 +168,10 @@ def _take_heads(
     log: Log,
     state: State,
 ) -> int:
-    """Make the heads that were found candidates, and change their counts.
+    """Append the derived heads to the candidates, and update and log their counts.
 
-    The old counts are logged. Returns how the call ends, or `_DONE`; where it is too
-    large, nothing has changed.
+    Returns `_DONE`, or the result of the call; if that is `TOO_LARGE`, nothing has
+    changed.
     """
     room = scratch.candidates.size
     start, first = state.logged, state.candidates
@@ -215,18 +216,18 @@ def _apply_first(
     log: Log,
     state: State,
 ) -> int:
-    """Apply the rules for the beginning to a change; their heads become candidates.
+    """Apply the initial rules to a change; their heads become candidates.
 
-    Returns how the call ends, or `_DONE`.
+    Returns `_DONE`, or the result of the call.
     """
-    lost, gained = changes
+    positive_keys, negative_keys = changes
     relations, rows = triggers.relations, log.changed
-    if lost.size + gained.size > rows.size:
+    if positive_keys.size + negative_keys.size > rows.size:
         return int64(TOO_LARGE)
     positive = np.empty(relations.size + 1, np.int64)
     negative = np.empty(relations.size + 1, np.int64)
-    end = group_rows(lost, lost.size, 0, positive, rows)
-    group_rows(gained, gained.size, end, negative, rows)
+    end = group_rows(positive_keys, positive_keys.size, 0, positive, rows)
+    group_rows(negative_keys, negative_keys.size, end, negative, rows)
     mark_grouped(relations, positive, rows, bits.changed, 0)
     mark_grouped(relations, negative, rows, bits.changed_absent, 0)
     ends = int64(_DONE)
@@ -257,7 +258,7 @@ def _apply_step(
     log: Log,
     state: State,
 ) -> int:
-    """Apply the rules to the facts of a round; their heads become the candidates."""
+    """Apply the rules to the facts of a round; their heads replace the candidates."""
     last = rules.shape[0] - 1
     slot, which = rules[last, SLOT], rules[last, COUNTER]
     state.candidates = 0
@@ -285,11 +286,10 @@ def _apply_step(
 def _give_rows(
     growth: Numbers, triggers: TriggerIndex, scratch: Scratch, log: Log, state: State
 ) -> bool:
-    """Give rows to facts that have none, and make them candidates.
+    """Allocate rows for facts that have none, and make them candidates.
 
     Returns:
-        Whether none of them is counted and there was room for all of them; if not,
-        nothing has changed.
+        False if some of them are counted or do not fit; then nothing has changed.
     """
     relations = triggers.relations
     candidates = scratch.candidates
@@ -345,7 +345,7 @@ def _admit(
     log: Log,
     state: State,
 ) -> int:
-    """Make the admitted candidates the facts of a round; how many there are."""
+    """Admit candidates: those that are new become the delta; return its size."""
     relations = triggers.relations
     ones = bits.changed | (bits.into if settings.enters_first else 0)
     size = int64(0)
@@ -367,7 +367,7 @@ def _admit(
 
 @part
 def _enter(size: int, scratch: Scratch, log: Log, state: State) -> None:
-    """List the facts of a round among those that have entered the set."""
+    """Append the facts of a round to the log of admitted facts."""
     first = state.admitted
     log.admitted[first : first + size] = scratch.delta[:size]
     state.admitted += size
@@ -399,29 +399,30 @@ def saturate(
     states: State,
     growth: Numbers,
 ) -> int:
-    """Apply rules until no candidate is admitted any more.
+    """Apply rules until no candidate is admitted.
 
     Args:
-        triggers: what changes set off.
-        scratch: room to work in; candidates are listed already.
-        log: is given what happens.
-        changes: facts that the rules for the beginning read as changed, positive and
-            negative.
+        triggers: the trigger index.
+        scratch: work arrays, which already contain the first candidates.
+        log: receives the admitted facts and the overwritten counts.
+        changes: the facts that the initial rules read as positive and as negative
+            changes.
         bits: status bits.
-        seen: for each status what may see it.
-        rules: a line for each set of rules for the beginning, and one for the rules of
+        seen: view masks.
+        rules: a line for each set of initial rules, and a last one for the rules of
             rounds.
-        settings: how to saturate.
-        states: where the saturation is: one record.
-        growth: for each relation how many rows it has, which changes as facts get rows,
-            and the layout of its other index; see `kernels.appends.append_few`.
+        settings: settings of the saturation.
+        states: the state of the saturation, one record.
+        growth: for each relation its number of rows, which is updated as rows are
+            allocated, and the layout of its other index; see
+            `kernels.appends.append_few`.
 
     Returns:
-        `SATURATED`; `HAS_FRESH`, if facts without rows have to be given rows and
-        counts, and to be made candidates, before the next call; `PAUSED`, if the next
-        call can go on when lists are emptied; `TOO_LARGE`, if the next of the rules for
-        the beginning, or the rules of a round whose facts are listed, have to be
-        applied otherwise; `BELOW_ZERO`, if a count has fallen below zero.
+        `SATURATED`; `HAS_FRESH`, if facts need rows and counts and have to become
+        candidates before the next call; `PAUSED`, if the next call can continue once
+        the lists are emptied; `TOO_LARGE`, if the next set of initial rules, or the
+        rules of a round whose facts are in `delta`, have to be applied in batches;
+        `BELOW_ZERO`, if a count has fallen below zero.
     """
     state = states[0]
     relations, delta = triggers.relations, scratch.delta
@@ -455,7 +456,7 @@ def saturate(
         if ends == TOO_LARGE or settings.enters_first:
             mark_keys(relations, delta, size, 0, bits.changed, 0)
         else:
-            # Not before: an instance may use two facts that fall in the same round.
+            # Not earlier: an instance may use two facts of the same round.
             mark_keys(relations, delta, size, bits.into, bits.changed, 0)
             _enter(size, scratch, log, state)
         if ends != _DONE:

@@ -1,11 +1,12 @@
-"""Steps of programs, compiled: each is taken by a block of bindings at once.
+"""The bytecode of queries, and its instructions, each for a block of bindings at once.
 
-What a program is made of is told here; `kernels.interpreter` runs them. Relations are
-larger than the cache, so that one binding after the other would wait for one read after
-the other. What is fetched for a whole block comes at once.
+A *program* is the plan of a query as numbers, and a *record* in it is an instruction; a
+*slot* is the register of a variable. `kernels.interpreter` runs programs. Relations are
+larger than the cache: if bindings were processed one by one, each read would wait for
+the one before it. For a block, all reads are prefetched, and the waits overlap.
 
-A block of bindings is a *level*. The rows that the members of a level join with are
-drawn, some at a time, and become the members of the level below it.
+A *level* is a block of bindings, its *members*. A join draws rows for the members of a
+level, a block at a time, and these become the members of the level below.
 """
 
 from __future__ import annotations
@@ -52,29 +53,28 @@ from evermat.engines.embedded.kernels.lookups import (
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
 
-# ----------------------------------------------------------- what a program is made of
+# ---------------------------------------------------------------- layout of programs
 
 STEPS, SLOTS, CONSTANTS, FIRST_OFFSET = range(4)
-"""A program: how many steps, slots and constants it has, then where each record begins:
-that of the scan, those of the steps and that of the head. Constants follow: slot and
-id."""
+"""A program: the numbers of its steps, slots and constants, then the offset of each
+record: the scan, the steps and the head. Then the constants, each a slot and an id."""
 
 RELATION, INDEX, SEEN_BY, KIND, KEY_SIZE, BINDS, CHECKS, OPERANDS = range(8)
-"""A record: addresses of a relation and an index, the roles that may see a row (0 for
-every row), its kind and three numbers. Then the slots of the key, and pairs of a
-position and a slot: values to take from a row, and values that it must have."""
+"""A record: the addresses of a relation and an index, the roles to which a row has to
+be visible (0 for every row), the kind, and three lengths. Then the slots of the key,
+and pairs of a column and a slot: values to bind from a row, and values to check."""
 
 SCAN, BY_HALF, BY_KEY, REQUIRE, EXCLUDE, AGREE, DIFFER, HEAD = range(8)
-"""Kinds of records. The key of the two before the last is two values to compare."""
+"""Kinds of records. The key of AGREE and DIFFER is the two slots to compare."""
 
 FOUND_BY = BINDS
-"""Of a record of kind HEAD: the step whose row is the head, or 0 if there is none."""
+"""In a record of kind HEAD: the step whose row is the head, or 0 if there is none."""
 
 IN_KEY = -1
-"""Stands for the position that is the lower half of a key."""
+"""In place of a column: the lower half of the key of an index."""
 
 BLOCK = 64
-"""So many look-ups are prepared together."""
+"""The number of bindings that are processed together."""
 
 MOST_STEPS = 16
 MOST_SLOTS = 64
@@ -85,20 +85,20 @@ _WORD = 8
 _ROW = 4
 _STATUS = 2
 
-# ------------------------------------------------------------- what a level is made of
+# ------------------------------------------------------------------ layout of levels
 
 STEP, _COUNT, _RUN, _LIVE, _AT = range(5)
-"""A level: the step that comes next, and how many members it is for. Where that step
-joins, the run of its index that rows are drawn from, how many members may have rows
-there, and how many of them have been asked already."""
+"""A level: the next step, and the number of members that are left. If that step is a
+join: the run of the index that rows are drawn from, the number of members that may have
+rows in it, and how many of these are done."""
 
 _HEADER = 8
 _ORIGINS = _WORD * _HEADER
-"""Of each member: the place of the row that it began with, …"""
+"""For each member: the position of the row that it began with, …"""
 _HEADS = _ORIGINS + _WORD * BLOCK
 """… the row of its head, if it has been found, …"""
 _GOALS = _HEADS + _WORD * BLOCK
-"""… the key that is looked for, …"""
+"""… the key that it seeks, …"""
 _FIRSTS = _GOALS + _WORD * BLOCK
 _LASTS = _FIRSTS + _WORD * BLOCK
 """… where its rows begin and end, …"""
@@ -107,25 +107,25 @@ _FOUND_KEYS = _FOUND + _WORD * BLOCK
 """… and a row that was found, with its key."""
 _ROOM = _FOUND_KEYS + _WORD * BLOCK
 _WHICH = _ROOM + _WORD * BLOCK
-"""The members that are left."""
+"""The members that are left, …"""
 _LIVING = _WHICH + _ROW * BLOCK
-"""Those that may have rows in a run."""
+"""… and those that may have rows in the current run."""
 _IDS = _LIVING + _ROW * BLOCK
 _VALUES = _IDS + _ROW * MOST_SLOTS
-"""The values of the first slot for all members, then those of the next one."""
+"""The values of the first slot for all members, then those of the next slot."""
 LEVEL_SIZE = _VALUES + _ROW * BLOCK * MOST_SLOTS
-"""Where all of it begins, in bytes from the address of a level, and its size."""
+"""These are offsets in bytes from the address of a level, and this is its size."""
 
 
 @inner_kernel("int64(int64, int64)")
 def record_of(program: int, number: int) -> int:
-    """Where a record of a program is; 0 is the scan."""
+    """Return the address of a record of a program; number 0 is the scan."""
     return program + _WORD * read_number(program, FIRST_OFFSET + number)
 
 
 @inner_kernel("boolean(int64)")
 def is_idle(program: int) -> bool:
-    """Whether a program finds nothing because a relation that it reads is empty."""
+    """Return whether a program has no matches because it reads an empty relation."""
     for number in range(1, read_number(program, STEPS) + 1):
         step = record_of(program, number)
         is_empty = read_number(read_number(step, INDEX), RUNS) == 0
@@ -136,7 +136,7 @@ def is_idle(program: int) -> bool:
 
 @inner_kernel("int64(int64)")
 def count_joins(program: int) -> int:
-    """How many steps of a program join."""
+    """Return the number of steps of a program that are joins."""
     joins = int64(0)
     for number in range(1, read_number(program, STEPS) + 1):
         joins += read_number(record_of(program, number), KIND) < REQUIRE
@@ -145,13 +145,13 @@ def count_joins(program: int) -> int:
 
 @inner_kernel("uint32[::1](int64)")
 def members_of(level: int) -> Ids:
-    """The members of a level that are left, with room for all of them."""
+    """Return the array of members that are left, of full size."""
     return ids_at(level + _WHICH, BLOCK)
 
 
 @inner_kernel("int64[::1](int64)")
 def heads_of(level: int) -> Places:
-    """The rows of the heads of all members, where a step has found them."""
+    """Return the array of the rows of heads, as far as a step has found them."""
     return numbers_at(level + _HEADS, BLOCK)
 
 
@@ -165,13 +165,13 @@ def _values_of(level: int) -> Ids:
 
 @inner_kernel("int64(int64, int64)")
 def _column(relation: int, position: int) -> int:
-    """Where a column of a relation begins."""
+    """Return the address of a column of a relation."""
     return read_number(relation, TABLE) + _ROW * position * read_number(relation, ROOM)
 
 
 @inner_kernel("void(int64, uint32[::1], int64, int64[::1])")
 def _fetch_rows(record: int, which: Ids, count: int, rows: Places) -> None:
-    """Fetch what a record reads of the rows of members."""
+    """Prefetch what a record reads from the rows of members."""
     relation = read_number(record, RELATION)
     if read_number(record, SEEN_BY):
         status = read_number(relation, STATUS)
@@ -196,7 +196,7 @@ def _leave_seen(
     count: int,
     rows: Places,
 ) -> int:
-    """Keep the members whose row, if there is one, may be seen; or may not."""
+    """Keep the members that have a visible row, or those that have none."""
     seen_by = read_number(record, SEEN_BY)
     status = read_number(read_number(record, RELATION), STATUS)
     kept = int64(0)
@@ -215,9 +215,9 @@ def _leave_seen(
 def _take_rows(
     record: int, which: Ids, count: int, rows: Places, keys: Keys, values: Ids
 ) -> int:
-    """Take values from the rows of members; keep those that have what they must have.
+    """Bind values from the rows of members; keep the members whose checks succeed.
 
-    Returns how many they are.
+    Returns the number of members that are left.
     """
     relation = read_number(record, RELATION)
     at = OPERANDS + read_number(record, KEY_SIZE)
@@ -247,7 +247,7 @@ def _take_rows(
 
 @kernel("int64(int64, int32[::1], int64[::1], int64)")
 def scan(program: int, rows: Rows, members: Places, level: int) -> int:
-    """Make a level of some of the changed rows; of how many that fit."""
+    """Fill a level with some of the changed rows; return how many of them match."""
     record = record_of(program, 0)
     count = members.size
     which = members_of(level)
@@ -275,7 +275,7 @@ def scan(program: int, rows: Rows, members: Places, level: int) -> int:
 
 @inner_kernel("uint64(int64, uint32[::1], uint32, uint32[::1])")
 def _goal_of(record: int, values: Ids, member: int, ids: Ids) -> np.uint64:
-    """The key that a record looks for; `ids` is given what it is made of."""
+    """Return the key that a member seeks; `ids` receives its parts."""
     size = read_number(record, KEY_SIZE)
     for at in range(size):
         ids[at] = values[BLOCK * read_number(record, OPERANDS + at) + member]
@@ -286,7 +286,7 @@ def _goal_of(record: int, values: Ids, member: int, ids: Ids) -> np.uint64:
 def _set_goals(
     record: int, which: Ids, count: int, values: Ids, goals: Keys, ids: Ids
 ) -> None:
-    """Do for members what `_goal_of` does for one."""
+    """Compute the keys that all members seek, as `_goal_of` does for one."""
     size = read_number(record, KEY_SIZE)
     first = uint32(BLOCK * read_number(record, OPERANDS))
     if size == 1:
@@ -304,7 +304,7 @@ def _set_goals(
 
 @inner_kernel("int64(int64, int64, uint32[::1], int64, uint32[::1])")
 def _leave_compared(step: int, kind: int, which: Ids, count: int, values: Ids) -> int:
-    """Keep the members two of whose values agree, or differ."""
+    """Keep the members for which two values agree, or differ; return their number."""
     left = uint32(BLOCK * read_number(step, OPERANDS))
     right = uint32(BLOCK * read_number(step, OPERANDS + 1))
     kept = int64(0)
@@ -317,7 +317,7 @@ def _leave_compared(step: int, kind: int, which: Ids, count: int, values: Ids) -
 
 @inner_kernel("void(int64, int64, int64)")
 def _find_same(step: int, count: int, level: int) -> None:
-    """Find the rows of the facts that members test for, or -1."""
+    """Find the rows of the facts that members test for; -1 if there is none."""
     which, sought = members_of(level), ids_at(level + _LIVING, BLOCK)
     values, ids = _values_of(level), ids_at(level + _IDS, MOST_SLOTS)
     goals = keys_at(level + _GOALS, BLOCK)
@@ -356,17 +356,17 @@ def _find_same(step: int, count: int, level: int) -> None:
 def take_tests(
     program: int, number: int, count: int, level: int, visible: Flags
 ) -> int:
-    """Have the members of a level take the steps before the next that joins.
+    """Run the tests that come before the next join, for all members of a level.
 
     Args:
-        program: what is run.
-        number: of the first step to be taken.
-        count: how many members are left.
-        level: where they are; it is given the step that follows.
-        visible: for each status the roles that may see it.
+        program: the address of the program.
+        number: the number of the first step to run.
+        count: the number of members that are left.
+        level: the address of the level, which receives the step that follows.
+        visible: for each status, the roles that may see it.
 
     Returns:
-        How many members are left.
+        The number of members that pass.
     """
     steps = read_number(program, STEPS)
     found_by = read_number(record_of(program, steps + 1), FOUND_BY)
@@ -403,7 +403,7 @@ def take_tests(
 
 @kernel("void(int64, int64)")
 def begin_join(step: int, level: int) -> None:
-    """Get ready to draw the rows that the members of a level join with."""
+    """Prepare to draw the rows that the members of a level join with."""
     count = read_number(level, _COUNT)
     goals, ids = keys_at(level + _GOALS, BLOCK), ids_at(level + _IDS, MOST_SLOTS)
     _set_goals(step, members_of(level), count, _values_of(level), goals, ids)
@@ -414,9 +414,9 @@ def begin_join(step: int, level: int) -> None:
 
 @inner_kernel("boolean(int64, int64, uint8[::1])")
 def _turn_to_next_run(step: int, level: int, proved: Flags) -> bool:
-    """Look for the members of a level in another run; whether there is one.
+    """Look up the members of a level in the next run; return whether there is one.
 
-    Those that are proved already are left alone.
+    Members that are proved already are skipped.
     """
     index = read_number(step, INDEX)
     number = read_number(level, _RUN) + 1
@@ -447,15 +447,16 @@ def _turn_to_next_run(step: int, level: int, proved: Flags) -> bool:
 
 @kernel("int64(int64, int64, int64, uint8[::1])")
 def draw(step: int, slots: int, level: int, proved: Flags) -> int:
-    """Make the level below of rows that members join with; of how many, or 0.
+    """Draw rows that members join with into the level below; return how many.
 
-    Members that want a proof each draw one row at a time, unless they are proved.
+    In a search for proofs, each member that is not proved yet draws one row at a time.
 
     Args:
         step: the record of the join.
-        slots: how many values members have.
-        level: where the members are.
-        proved: for each row that was scanned whether it is proved; or nothing.
+        slots: the number of slots of the program.
+        level: the address of the level.
+        proved: for each scanned row, whether it is proved; empty if all matches are
+            needed.
     """
     is_proof = proved.size > 0
     below = level + LEVEL_SIZE
@@ -517,14 +518,14 @@ def draw(step: int, slots: int, level: int, proved: Flags) -> int:
                 living[kept] = member
                 kept += 1
         if is_proof:
-            # The next rows are drawn when it is known who is proved by these.
+            # More rows are drawn once it is known which members these have proved.
             write_number(level, _LIVE, kept)
             write_number(level, _AT, 0)
             if kept > 0 and size > 0:
                 break
             continue
         if kept > 0:
-            # The last one has more rows, and is asked again.
+            # The last member has more rows, and comes first next time.
             at -= 1
             living[at] = living[0]
         write_number(level, _AT, at)
@@ -533,14 +534,14 @@ def draw(step: int, slots: int, level: int, proved: Flags) -> int:
 
 @kernel("int64(int64, int64, int64, int64, uint8[::1])")
 def take_drawn(step: int, is_head: int, count: int, level: int, visible: Flags) -> int:
-    """Take values from the rows that were drawn, where they fit; from how many.
+    """Bind values from drawn rows that are visible and match; return how many do.
 
     Args:
         step: the record of the join.
-        is_head: whether the rows are those of heads.
-        count: how many rows there are.
-        level: where they are.
-        visible: for each status the roles that may see it.
+        is_head: whether these are the rows of heads.
+        count: the number of rows.
+        level: the address of the level that they were drawn into.
+        visible: for each status, the roles that may see it.
     """
     which, values = members_of(level), _values_of(level)
     rows, keys = numbers_at(level + _FOUND, BLOCK), keys_at(level + _FOUND_KEYS, BLOCK)
@@ -559,7 +560,7 @@ def take_drawn(step: int, is_head: int, count: int, level: int, visible: Flags) 
 
 @inner_kernel("void(int64, int64, int64, uint32[::1], int64)")
 def put_heads(head: int, level: int, count: int, ids: Ids, waiting: int) -> None:
-    """Write down the heads of members, behind those that are waiting already."""
+    """Append the heads of members to those that are waiting to be looked up."""
     which, values = members_of(level), _values_of(level)
     arity = read_number(head, KEY_SIZE)
     for a in range(arity):
@@ -570,7 +571,7 @@ def put_heads(head: int, level: int, count: int, ids: Ids, waiting: int) -> None
 
 @inner_kernel("int64(int64, int64, uint8[::1])")
 def note_proofs(level: int, count: int, proved: Flags) -> int:
-    """Note that what members began with is proved; for how many that is new."""
+    """Record that the rows members began with are proved; return how many are new."""
     which, origins = members_of(level), numbers_at(level + _ORIGINS, BLOCK)
     new = int64(0)
     for i in range(count):

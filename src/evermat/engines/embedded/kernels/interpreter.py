@@ -1,12 +1,12 @@
-"""The compiled loop that runs small queries, all that belong together in one call.
+"""The bytecode interpreter for small queries; one call runs several programs.
 
-A query is a *program* here: numbers that say which columns to read, to compare and to
-look up (`programs`). Relations and indexes are described by numbers as well, the
-addresses of their arrays among them (`layout`), so that a call takes the same few
-arguments however many arrays it reads.
+A *program* is a query as numbers, which say what columns to read, compare and look up
+(`programs`). Relations and indexes are described by numbers as well, which include the
+addresses of their arrays (`layout`), so a call takes the same few arguments whatever
+arrays it reads.
 
-A program is run on a block of rows at a time (`kernels.instructions`): what they join
-with is another block, or several of them, one after the other.
+Programs run on blocks of rows (`kernels.instructions`), depth first: each block that a
+join draws runs through the remaining steps before the next block is drawn.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places, Rows
     from evermat.engines.embedded.kernels.layout import Numbers
 
-# ------------------------------------------------------------------- what is to be run
+# --------------------------------------------------------------------- layout of jobs
 
 PROGRAM, LOW, HIGH, TARGET = range(4)
-"""What to run: the address of a program, its part of the changed rows, and the number
-of the relation that its heads belong to."""
+"""A job: the address of a program, its range of the changed rows, and the number of the
+relation of its heads."""
 
 READ, MATCHED = range(2)
-"""What was done: how many changed rows were read, and how many matches there were."""
+"""The work of a job: the number of changed rows read, and of matches."""
 
 FACTS, FIRST_ID = OPERANDS, OPERANDS + 1
-"""What follows a record of kind HEAD where facts are looked up."""
+"""Fields that follow a record of kind HEAD in `find_facts`."""
 
 TOO_MUCH = -1
-"""The result of a run that was given up."""
+"""The result of a run that exceeded its limit or its buffers."""
 
 _HALF = np.uint64(32)
 _WORD = 8
@@ -86,12 +86,12 @@ _STATUS = 2
 _ROOM = _ID * BLOCK * MOST_SLOTS
 _KEYS = _ROOM + 4 * _WORD * BLOCK
 _WHICH = _KEYS + _WORD * BLOCK
-_DESK = _WHICH + _ID * BLOCK
-"""Where the arrays are by which heads are looked up, in bytes from where heads wait,
-and where the first level begins."""
+_FIRST_LEVEL = _WHICH + _ID * BLOCK
+"""Offsets in bytes, from the heads that are waiting: the arrays for looking them up,
+and the first level."""
 
 
-# ----------------------------------------------------------------------- running it
+# --------------------------------------------------------------------- running jobs
 
 
 @kernel(
@@ -111,9 +111,9 @@ def _find_heads(
     which: Ids,
     room: Places,
 ) -> tuple[int, int]:
-    """Look for the rows of heads; `found` and `fresh` have room for all of them.
+    """Look up the rows of heads; append them to `found`, and the rest to `fresh`.
 
-    The last three are what `find_rows` works with.
+    Both have room for all heads. The last three arguments are buffers of `find_rows`.
     """
     if size == 0:
         return known, written
@@ -140,7 +140,7 @@ def _find_heads(
 def _note_heads(
     level: int, count: int, target: np.uint64, found: Keys, known: int
 ) -> int:
-    """Write down heads whose rows a step has found; how many there are then."""
+    """Append heads whose rows a step has found; return the new length of `found`."""
     members, rows = members_of(level), heads_of(level)
     for i in range(count):
         found[known + i] = (target << _HALF) | uint64(rows[members[i]])
@@ -151,9 +151,9 @@ def _note_heads(
 def _list_unproved(
     low: int, high: int, proved: Flags, unproved: Places, left: int
 ) -> int:
-    """The places of rows that are not proved; how many.
+    """List the positions of rows that are not proved; return their number.
 
-    If they were listed before, so many were left then; otherwise that is negative.
+    `left` is the length of the existing list, or negative if there is none.
     """
     if left < 0:
         left = high - low
@@ -182,14 +182,16 @@ def match_programs(
     fresh: Ids,
     written: int,
     done: Numbers,
-    patience: int,
+    rows_left: int,
 ) -> tuple[int, int, int]:
-    """Run all programs; see `run_programs`.
+    """Run all jobs; see `run_programs`.
+
+    `written` is the part of `fresh` that is in use already, `rows_left` the number of
+    rows that joins may visit.
 
     Returns:
         The number of heads that have a row, which are not distinct yet, or `TOO_MUCH`;
-        how much of `fresh` is used, where `written` is used already; and what is left
-        of the patience.
+        how much of `fresh` is used; and the rest of `rows_left`.
     """
     is_proof = proved.size > 0
     levels = int64(1)
@@ -197,12 +199,12 @@ def match_programs(
     for job in range(jobs.shape[0]):
         levels = max(levels, 1 + count_joins(jobs[job, PROGRAM]))
         most = max(most, jobs[job, HIGH] - jobs[job, LOW])
-    desk = np.empty(_DESK + levels * LEVEL_SIZE, np.uint8)
-    start = int64(desk.ctypes.data)
+    workspace = np.empty(_FIRST_LEVEL + levels * LEVEL_SIZE, np.uint8)
+    start = int64(workspace.ctypes.data)
     heads = ids_at(start, BLOCK * MOST_SLOTS)
     room = number_lines_at(start + _ROOM, 4, BLOCK)
     keys, which = keys_at(start + _KEYS, BLOCK), ids_at(start + _WHICH, BLOCK)
-    # Whoever is given parts of memory that hold nothing need not take hold of them.
+    # Views of plain addresses: passing them on needs no reference counting.
     visible = flags_at(int64(visible.ctypes.data), visible.size)
     proved = flags_at(int64(proved.ctypes.data), proved.size)
     unproved = np.empty(most, np.int64)
@@ -225,7 +227,7 @@ def match_programs(
         waiting = int64(0)
         for begin in range(0, left, BLOCK):
             members = unproved[begin : min(begin + BLOCK, left)]
-            level, number, joining = start + _DESK, int64(0), int64(0)
+            level, number, joining = start + _FIRST_LEVEL, int64(0), int64(0)
             count = scan(program, rows, members, level)
             while True:
                 count = take_tests(program, number + 1, count, level, visible)
@@ -241,7 +243,7 @@ def match_programs(
                             known + waiting + count > found.size
                             or written + (arity + 1) * waiting > fresh.size
                         ):
-                            return int64(TOO_MUCH), written, patience
+                            return int64(TOO_MUCH), written, rows_left
                         known, written = _find_heads(
                             head,
                             waiting,
@@ -263,20 +265,20 @@ def match_programs(
                         waiting += count
                 count = int64(0)
                 while joining > 0 and count == 0:
-                    level = start + _DESK + LEVEL_SIZE * (joining - 1)
+                    level = start + _FIRST_LEVEL + LEVEL_SIZE * (joining - 1)
                     number = read_number(level, STEP)
                     count = draw(record_of(program, number), slots, level, proved)
                     joining -= count == 0
                 if count == 0:
                     break
-                patience -= count
-                if patience < 0:
-                    return int64(TOO_MUCH), written, patience
+                rows_left -= count
+                if rows_left < 0:
+                    return int64(TOO_MUCH), written, rows_left
                 level += LEVEL_SIZE
                 step, is_head = record_of(program, number), number == found_by
                 count = take_drawn(step, int64(is_head), count, level, visible)
         if known + waiting > found.size or written + (arity + 1) * waiting > fresh.size:
-            return int64(TOO_MUCH), written, patience
+            return int64(TOO_MUCH), written, rows_left
         known, written = _find_heads(
             head,
             waiting,
@@ -290,14 +292,14 @@ def match_programs(
             which,
             room,
         )
-    # The desk is held until here; its parts do not hold it.
-    desk[0] = 0
-    return known, written, patience
+    # Keep the workspace alive until here: the arrays that lie in it do not refer to it.
+    workspace[0] = 0
+    return known, written, rows_left
 
 
 @kernel("int64(int64, uint64[::1], uint64[::1], int32[::1])")
 def tally(known: int, found: Keys, spare: Keys, counts: Rows) -> int:
-    """Put heads that have a row in order and count equal ones; how many differ."""
+    """Sort heads and count equal ones; return the number of distinct heads."""
     ordered = sort_keys(found[:known], spare[:known])
     size = int64(0)
     for i in range(known):
@@ -314,7 +316,7 @@ def tally(known: int, found: Keys, spare: Keys, counts: Rows) -> int:
 def _count(
     known: int, written: int, found: Keys, spare: Keys, counts: Rows, ends: Numbers
 ) -> int:
-    """Count equal rows; returns how many there are; see `run_programs`."""
+    """Count equal heads and find where relations end; see `run_programs`."""
     size = tally(known, found, spare, counts)
     place = int64(0)
     for target in range(ends.size - 1):
@@ -340,33 +342,33 @@ def run_programs(
     fresh: Ids,
     done: Numbers,
     ends: Numbers,
-    patience: int,
+    rows_left: int,
 ) -> int:
-    """Run programs and count what they derive.
+    """Run programs and count the derivations of each head.
 
     Args:
-        jobs: what to run, a line each.
+        jobs: the jobs, a line each.
         rows: the changed rows.
-        visible: for each status the roles that may see it, a bit each.
-        proved: for each of the rows whether it was derived, where nothing else is
-            wanted: all programs derive the facts that they scan, and each fact is left
-            alone as soon as it has a derivation. Without elements, heads are wanted.
-        found: is given the heads that have a row, distinct and in order: the number
-            of the relation in the upper half, the row in the lower one.
-        spare: as much room again.
-        counts: is given how often each of them was derived.
-        fresh: is given the others: each the number of the relation, then the ids.
-        done: is given what was done for each job.
-        ends: is given the place in `found` where each relation ends, and last of all
-            how much of `fresh` is used.
-        patience: how many rows may be looked at.
+        visible: for each status, the roles that may see it, a bit each.
+        proved: empty, or receives for each row whether it has a derivation. In that
+            case no heads are produced: the programs derive the facts that they scan,
+            and each fact is skipped once it has a derivation.
+        found: receives the heads that have a row, sorted and distinct: the number of
+            the relation in the upper half, the row in the lower half.
+        spare: a buffer of the same size.
+        counts: receives the number of derivations of each of these heads.
+        fresh: receives the other heads, each as the number of the relation and the ids.
+        done: receives the work of each job.
+        ends: receives the end of each relation in `found`, and in its last element how
+            much of `fresh` is used.
+        rows_left: the number of rows that joins may visit.
 
     Returns:
-        The number of distinct heads that have a row; or `TOO_MUCH`, where there is no
-        room for more or patience ran out. Then nothing has changed.
+        The number of distinct heads that have a row; or `TOO_MUCH`, if the buffers or
+        `rows_left` do not suffice, in which case the results are not to be used.
     """
     known, written, _ = match_programs(
-        jobs, rows, visible, proved, found, fresh, int64(0), done, patience
+        jobs, rows, visible, proved, found, fresh, int64(0), done, rows_left
     )
     if known < 0:
         return int64(TOO_MUCH)
@@ -386,17 +388,17 @@ def find_facts(
     fresh: Ids,
     ends: Numbers,
 ) -> int:
-    """Find the rows of facts of several relations.
+    """Look up the rows of facts of several relations.
 
     Args:
-        lines: for each relation a record of kind HEAD, then how many facts there are
-            and where their ids begin, which are given by column.
-        ids: of all facts.
-        found: is given what is found, as by `run_programs`; the rest likewise.
-        spare: as much room again.
-        counts: is given how often each fact was asked for.
-        fresh: is given facts that have no row.
-        ends: is given where each relation ends.
+        lines: for each relation, a record of kind HEAD, the number of facts, and the
+            position at which their ids begin, column by column.
+        ids: the ids of all facts.
+        found: receives the facts that have a row, in the form of `run_programs`.
+        spare: a buffer of the same size.
+        counts: receives the number of occurrences of each of these facts.
+        fresh: receives the facts that have no row.
+        ends: receives the ends of relations, in the form of `run_programs`.
 
     Returns:
         The number of distinct facts that have a row.

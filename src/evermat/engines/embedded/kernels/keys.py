@@ -1,13 +1,13 @@
-"""The compiled loops of the embedded engine.
+"""Arrays of 64-bit keys: radix sort, counting, merging, and bucketed binary search.
 
-Few, flat and free of Python objects: each is compiled for the types that its decorator
-names, ahead of its use (see `runtime`). They release the interpreter's lock, so two of
-them run on two cores at once.
+Kernels are flat loops without Python objects. Each is compiled ahead of its use for the
+types that its decorator names (see `runtime`), and releases the interpreter lock, so
+that two of them run on two cores at once.
 
-Vocabulary: an *id* is a constant (32 bits); a *key* is two ids packed into 64 bits, the
-first one in the upper half, or a hash of more than two; a *row* is the position of a
-fact in its relation. A *directory* divides sorted keys by their upper half, so that a
-look-up starts at most a few keys away from its goal.
+Vocabulary: an *id* represents a constant (32 bits); a *key* is two ids packed into 64
+bits, the first one in the upper half, or a hash of more than two; a *row* is the
+position of a fact in its relation, its row id. A *directory* divides sorted keys into
+buckets by their upper half, so that a look-up begins a few keys away from its goal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evermat.engines.embedded.runtime import (
 if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Rows, Status
 
-# Modules with kernels import from here what all of them need.
+# Other modules with kernels import these from here.
 __all__ = (
     "inner_kernel",
     "int32",
@@ -55,10 +55,10 @@ KEY_BITS = 64
 DIGIT_BITS = 11
 DIGIT_SIZE = 1 << DIGIT_BITS
 SMALL = 48
-"""Up to this many keys, insertion sort beats the passes of a radix sort."""
+"""Up to this many keys, insertion sort is faster than the passes of a radix sort."""
 
 SPARSE = 16
-"""With no more keys for each goal, they are walked through one by one."""
+"""Up to this many keys for each goal, `find_sorted` steps through them one by one."""
 
 HASH_OF_NOTHING = np.uint64(0x9E3779B97F4A7C15)
 
@@ -71,10 +71,11 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @kernel(_keys(_keys, _keys, uint64))
 def sort_from_bit(keys: Keys, spare: Keys, lowest: np.uint64) -> Keys:
-    """Sort keys by their bits from `lowest` on; the result is one of the two arrays.
+    """Sort keys by the bits from `lowest` on (LSD radix sort).
 
-    Only bits in which keys differ are sorted by: ids are dense, so that is usually
-    half of them. Keys that are in order already are left alone.
+    Passes over bits that are equal in all keys are skipped: ids are dense, so that is
+    usually half of the bits. Keys that are sorted already are returned as they are. The
+    result is one of the two arrays.
     """
     n = keys.size
     in_order = True
@@ -114,7 +115,7 @@ def sort_from_bit(keys: Keys, spare: Keys, lowest: np.uint64) -> Keys:
 
 @kernel(_keys(_keys, _keys))
 def sort_keys(keys: Keys, spare: Keys) -> Keys:
-    """Sort keys with the help of a spare array; the result is one of the two."""
+    """Sort keys with a spare array as a buffer; the result is one of the two."""
     n = keys.size
     if n > SMALL:
         return sort_from_bit(keys, spare, uint64(0))
@@ -130,7 +131,7 @@ def sort_keys(keys: Keys, spare: Keys) -> Keys:
 
 @kernel(int64(_keys, _rows, _keys, _rows))
 def sort_pairs(keys: Keys, rows: Rows, spare: Keys, spare_rows: Rows) -> int:
-    """Sort keys and carry rows along; return 1 if the result is in the spare arrays."""
+    """Sort keys together with rows; return 1 if the result is in the spare arrays."""
     n = keys.size
     if n <= SMALL:
         for i in range(1, n):
@@ -180,11 +181,11 @@ def sort_pairs(keys: Keys, rows: Rows, spare: Keys, spare_rows: Rows) -> int:
 
 @kernel(int64(_keys, _keys, _rows, _rows))
 def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
-    """Count equal keys among keys that are in the order of their upper halves.
+    """Count equal keys, given keys that are sorted by their upper halves.
 
-    The distinct keys are written to the front of `keys`, in order. Where the lower
-    halves of a group are dense they are tallied, which costs far less than sorting
-    them; `tally` is zero before and after.
+    The distinct keys are written to the front of `keys`, in order; returns their
+    number. If the lower halves in a group are dense, they are tallied, which costs far
+    less than sorting them; `tally` is all zero before and after.
     """
     n = keys.size
     m = 0
@@ -206,8 +207,8 @@ def count_groups(keys: Keys, spare: Keys, tally: Rows, counts: Rows) -> int:
                 tally[(keys[i] & _LOW) - low] += 1
             base = (half << _HALF) | low
             offset = 0
-            # Without a branch for gaps, as no processor guesses where they are. When
-            # there are as many as keys in the group, it ends: others follow it.
+            # No branch for gaps, which would be unpredictable. Stop once all places of
+            # the group are written: the keys of the next group follow them.
             while offset < span and m < end:
                 times = tally[offset]
                 keys[m] = base + uint64(offset)
@@ -244,7 +245,7 @@ def merge_counts(
     keys: Keys,
     counts: Rows,
 ) -> int:
-    """Merge two sorted lists of distinct keys, adding their counts."""
+    """Merge two sorted lists of distinct keys, adding counts; return the length."""
     i = j = m = 0
     while i < left.size and j < right.size:
         if left[i] < right[j]:
@@ -274,7 +275,7 @@ def merge_counts(
 
 @kernel(int64(_keys, int64, int64, uint64))
 def first_from(keys: Keys, low: int, high: int, goal: np.uint64) -> int:
-    """The first place in [low, high) whose key is not below the goal, or else high."""
+    """Return the first place in [low, high) whose key is at least the goal, or high."""
     while low < high:
         middle = (low + high) >> 1
         if keys[middle] < goal:
@@ -286,7 +287,7 @@ def first_from(keys: Keys, low: int, high: int, goal: np.uint64) -> int:
 
 @kernel(_void(_keys, int64, int64, _rows))
 def make_directory(keys: Keys, base: int, shift: int, places: Rows) -> None:
-    """The first place of each bucket of upper halves, and the number of keys."""
+    """Write the first place of each bucket of upper halves, then the number of keys."""
     buckets = places.size - 1
     bucket = 0
     for i in range(keys.size):
@@ -301,7 +302,7 @@ def make_directory(keys: Keys, base: int, shift: int, places: Rows) -> None:
 
 @kernel(_void(_keys, _keys))
 def make_filter(keys: Keys, words: Keys) -> None:
-    """Set a bit for the upper half of each key, one of a power of two."""
+    """Build a one-hash Bloom filter of the upper halves; its size is a power of two."""
     mask = int64(64 * words.size - 1)
     for key in keys:
         bit = int64(key >> _HALF) & mask
@@ -318,7 +319,7 @@ def find_halves(
     first: Rows,
     last: Rows,
 ) -> int:
-    """For each id the places of the keys that begin with it; return their number."""
+    """Find the range of keys that begin with each id; return their total number."""
     total = 0
     buckets = directory.size - 1
     for i in range(ids.size):
@@ -351,7 +352,7 @@ def find_keys(
     first: Rows,
     last: Rows,
 ) -> int:
-    """For each goal the places of the keys equal to it; return their number."""
+    """Find the range of keys equal to each goal; return their total number."""
     total = 0
     buckets = directory.size - 1
     for i in range(goals.size):
@@ -380,9 +381,9 @@ def find_rows(
     shift: int,
     found: Rows,
 ) -> int:
-    """For each goal its row in sorted distinct keys, where it has one.
+    """Find the row of each goal in sorted distinct keys, by the directory.
 
-    Rows that `found` already names are left alone. Returns how many were found.
+    Goals that have a row in `found` already are skipped. Returns how many were found.
     """
     hits = 0
     buckets = directory.size - 1
@@ -400,14 +401,15 @@ def find_rows(
 
 @kernel(int64(_keys, _keys, _rows, _rows))
 def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
-    """For each of sorted goals its row in sorted distinct keys, where it has one.
+    """Find the row of each sorted goal in sorted distinct keys, by galloping search.
 
-    Rows that `found` already names are left alone. Where there are far more keys than
-    goals, steps grow while nothing is found, so the work follows the goals.
+    Goals that have a row in `found` already are skipped. If there are far more keys
+    than goals, steps double until they pass the goal, so that the work follows the
+    number of goals. Returns how many were found.
     """
     if goals.size == 0:
         return 0
-    # The goals may be a part of a list: start and end where they do.
+    # The goals may be part of a list: restrict the keys to their range.
     place = first_from(keys, 0, keys.size, goals[0])
     n = first_from(keys, place, keys.size, goals[-1])
     n = min(n + 1, keys.size)
@@ -433,7 +435,7 @@ def find_sorted(goals: Keys, keys: Keys, rows: Rows, found: Rows) -> int:
 def confirm_wide(
     goals: Ids, table: Ids, rows: Rows, first: Rows, last: Rows, found: Rows
 ) -> int:
-    """Among rows with an equal hash, the one whose columns are equal as well."""
+    """Find, among rows with the hash of a goal, the one with equal columns."""
     hits = 0
     for i in range(first.size):
         if found[i] >= 0:
@@ -471,10 +473,10 @@ def expand(
     matches: Rows,
     seconds: Ids,
 ) -> int:
-    """All pairs of a probe and a row in its range that may be seen.
+    """List all pairs of a probe and a visible row in its range; return their number.
 
-    A row may be seen if it lies in [low, high) and, unless `visible` is empty, its
-    status is marked there. `seconds` are the lower halves of the keys.
+    A row is visible if it is in [low, high) and, unless `visible` is empty, its status
+    is marked there. `seconds` receives the lower halves of the keys.
     """
     m = 0
     masked = visible.size > 0
@@ -506,7 +508,7 @@ def expand_into_keys(
     flipped: int,
     out: Keys,
 ) -> int:
-    """Like `expand`, for binary heads: pack the probe's id and the match at once."""
+    """Like `expand`, for binary heads: pack the probe's id and the match into a key."""
     m = 0
     masked = visible.size > 0
     for i in range(first.size):
@@ -528,7 +530,7 @@ def expand_into_keys(
 def mark_visible(
     rows: Rows, status: Status, visible: Flags, low: int, high: int, marks: Flags
 ) -> int:
-    """Mark which rows may be seen; a negative row never is. Return how many are."""
+    """Mark the visible rows, which are never negative; return their number."""
     masked = visible.size > 0
     seen = 0
     for i in range(rows.size):
@@ -546,7 +548,7 @@ def mark_visible(
 
 @kernel(uint64(uint64, uint32))
 def mixed(h: np.uint64, value: np.uint32) -> np.uint64:
-    """A hash of one more id; the first one is mixed with `HASH_OF_NOTHING`."""
+    """Mix an id into a hash, which begins as `HASH_OF_NOTHING`."""
     h ^= uint64(value)
     h *= uint64(0xBF58476D1CE4E5B9)
     h ^= h >> uint64(29)
@@ -556,7 +558,7 @@ def mixed(h: np.uint64, value: np.uint32) -> np.uint64:
 
 @kernel(_void(_table, _keys))
 def hash_columns(columns: Ids, keys: Keys) -> None:
-    """A 64-bit hash of each row of a table that is stored by column."""
+    """Compute a 64-bit hash of each row of a table that is stored by column."""
     for i in range(keys.size):
         h = HASH_OF_NOTHING
         for column in range(columns.shape[0]):
@@ -602,8 +604,8 @@ def merge_rows_back(
 ) -> int:
     """Merge rows from their ends, until all on the left are written.
 
-    Returns how many are left on the right. The result may lie over the rows on the
-    left: nothing is written where something is still to be read.
+    Returns the number of rows left on the right. The result may overlap the rows on the
+    left: nothing is overwritten before it is read.
     """
     i, j, to = left.size, right.size, rows.size
     while i > 0 and j > 0:

@@ -1,10 +1,11 @@
-"""Arrays of relations and indexes for compiled code, which knows their addresses only.
+"""Descriptors of relations and indexes for kernels, and access to memory by address.
 
-A relation and an index each have a short array of numbers, made once, whose own address
-never changes. What the numbers say is brought up to date when it is next needed.
+A relation or an index has a descriptor, its *layout*: a short array of numbers, among
+them the addresses of its arrays. It is allocated once, so its own address never
+changes, and is brought up to date before a kernel reads it.
 
-The places of the numbers are compiled into kernels; whoever changes one has all of them
-compiled again.
+The positions of the numbers are compiled into kernels, so that changing one means
+compiling all kernels again.
 """
 
 from __future__ import annotations
@@ -34,37 +35,37 @@ Numbers = npt.NDArray[np.int64]
 
 TABLE, ROOM, STATUS, COUNTERS = range(4)
 PRIMARY, ARITY = COUNTERS + 2, COUNTERS + 3
-"""A relation: addresses of its columns, its status and its two counters, which are 0
-where there are none, and how many rows fit; the address of the index by which facts are
-found, and how many columns there are."""
+"""A relation: the address of its columns, its capacity in rows, the addresses of its
+status and its two counters (0 if there are none), the address of the layout of its
+primary index, and its number of columns."""
 
 RUNS, ROOM_OF_LAST, FIRST_RUN = range(3)
-"""An index: how many runs there are, how many keys fit into the last of them where it
-is, and where the numbers of the first one begin."""
+"""An index: the number of runs, the capacity of the last one in keys, and the position
+at which the numbers of the first run begin."""
 
 KEYS, ROWS, SIZE, DIRECTORY, BUCKETS, BASE, SHIFT, FILTER, MASK, ARITY_OF_RUN = range(
     10
 )
-"""A run: addresses, lengths, and what its directory and its filter are made for; see
-`index.Run`."""
+"""A run: the addresses and lengths of its arrays, and the parameters of its directory
+and its filter; see `index.Run`."""
 
 MOST_RUNS = 40
-"""Each run is at most a third as long as the one before it, and their rows have 31
-bits, so there are never so many."""
+"""An upper bound: each run is at most a third as long as the one before it, and row ids
+have 31 bits."""
 
 
 def relation_layout() -> Numbers:
-    """Room to describe a relation."""
+    """Return an empty layout of a relation."""
     return np.zeros(ARITY + 1, np.int64)
 
 
 def index_layout() -> Numbers:
-    """Room to describe an index."""
+    """Return an empty layout of an index."""
     return np.zeros(FIRST_RUN + ARITY_OF_RUN * MOST_RUNS, np.int64)
 
 
 def address(array: npt.NDArray[np.generic]) -> int:
-    """Where an array begins in memory."""
+    """Return the address of the first element of an array."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -72,14 +73,14 @@ def address(array: npt.NDArray[np.generic]) -> int:
 
 
 def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """Reads an element: by the address of the array, and its place."""
+    """Make an intrinsic that reads an element, by address of the array and place."""
 
     @intrinsic
     def read(_context: Any, _address: Any, _at: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()
-            start = builder.inttoptr(given[0], pointer)
-            return builder.load(builder.gep(start, [given[1]]))
+            start = builder.inttoptr(args[0], pointer)
+            return builder.load(builder.gep(start, [args[1]]))
 
         return kind(int64, int64), generate
 
@@ -87,13 +88,13 @@ def _reader(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _reader_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """Reads what begins at an address, which need not be aligned."""
+    """Make an intrinsic that reads from an address, which need not be aligned."""
 
     @intrinsic
     def read(_context: Any, _address: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()
-            loaded = builder.load(builder.inttoptr(given[0], pointer))
+            loaded = builder.load(builder.inttoptr(args[0], pointer))
             loaded.align = 1
             return loaded
 
@@ -103,14 +104,14 @@ def _reader_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """Writes an element: by the address of the array, and its place."""
+    """Make an intrinsic that writes an element, by address of the array and place."""
 
     @intrinsic
     def write(_context: Any, _address: Any, _at: Any, _value: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()
-            start = builder.inttoptr(given[0], pointer)
-            builder.store(given[2], builder.gep(start, [given[1]]))
+            start = builder.inttoptr(args[0], pointer)
+            builder.store(args[2], builder.gep(start, [args[1]]))
             return context.get_dummy_value()
 
         return void(int64, int64, kind), generate
@@ -119,13 +120,13 @@ def _writer(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _writer_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """Write to an address, which need not be aligned."""
+    """Make an intrinsic that writes to an address, which need not be aligned."""
 
     @intrinsic
     def write(_context: Any, _address: Any, _value: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
             pointer = context.get_value_type(kind).as_pointer()
-            stored = builder.store(given[1], builder.inttoptr(given[0], pointer))
+            stored = builder.store(args[1], builder.inttoptr(args[0], pointer))
             stored.align = 1
             return context.get_dummy_value()
 
@@ -135,11 +136,11 @@ def _writer_anywhere(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
-    """Has the processor fetch what begins at an address, and does not wait for it."""
+    """Make an intrinsic that prefetches the cache line of an address."""
 
     @intrinsic
     def fetch(_context: Any, _address: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
             from llvmlite.ir import (  # noqa: PLC0415  only where code is generated
                 Constant,
                 FunctionType,
@@ -154,7 +155,7 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
                 FunctionType(VoidType(), [pointer, number, number, number]),
             )
             to_read, keep, data = (Constant(number, each) for each in (0, 3, 1))
-            start = builder.inttoptr(given[0], pointer)
+            start = builder.inttoptr(args[0], pointer)
             builder.call(function, [start, to_read, keep, data])
             return context.get_dummy_value()
 
@@ -164,12 +165,12 @@ def _fetcher() -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _pointer_maker() -> Any:  # noqa: ANN401  Numba's types have none
-    """Takes a number for what it is."""
+    """Make an intrinsic that converts a number to a pointer."""
 
     @intrinsic
     def point(_context: Any, _address: Any) -> Any:  # noqa: ANN401
-        def generate(context: Any, builder: Any, _signature: Any, given: Any) -> Any:  # noqa: ANN401
-            return builder.inttoptr(given[0], context.get_value_type(voidptr))
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
+            return builder.inttoptr(args[0], context.get_value_type(voidptr))
 
         return voidptr(int64), generate
 
@@ -180,7 +181,7 @@ _pointer = _pointer_maker()
 
 
 def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """Makes an array of what begins at an address: so many elements."""
+    """Make a function that views `size` elements at an address as an array."""
 
     @part
     def array(address: int, size: int) -> Any:  # noqa: ANN401
@@ -190,7 +191,7 @@ def _array_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
 
 
 def _table_at(kind: Any) -> Any:  # noqa: ANN401  Numba's types have none
-    """The same for lines of as many elements."""
+    """Make a function that views `lines` rows of `size` elements as a table."""
 
     @part
     def table(address: int, lines: int, size: int) -> Any:  # noqa: ANN401

@@ -1,6 +1,7 @@
-"""Compiled look-ups in indexes of which only the address is known.
+"""Look-ups in indexes given by address: filter, directory, then binary search.
 
-What the numbers of an index mean is told in `layout`, and what keys are in `kernels`.
+`layout` explains the numbers of an index, and `keys` the form of keys. A *goal* is a
+key that is sought.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ _ROW = 4
 _SIGN = 63
 
 ALONE = 2
-"""How keys of one id are looked for."""
+"""A value of `by_half`: keys of one id, whose lower halves are all zero."""
 
 _NARROW = 8
-"""So many keys are compared without further decisions: as many as are fetched at once,
-or nearly so."""
+"""The binary search ends at this many keys, about a cache line, and all of these are
+compared without branches."""
 
 
 @inner_kernel("int64(int64, uint64)")
 def _may_have(run: int, goal: np.uint64) -> int:
-    """Whether the filter of a run lets a goal pass: 1, or 0 if no key is equal."""
+    """Return 1 if the filter of a run lets a goal pass, 0 if no key can match."""
     bit = int64(goal >> _HALF) & read_number(run, MASK)
     word = read_key(read_number(run, FILTER), bit >> 6)
     return int64((word >> uint64(bit & 63)) & uint64(1))
@@ -66,16 +67,16 @@ def _may_have(run: int, goal: np.uint64) -> int:
 
 @inner_kernel("boolean(int64)")
 def has_all_halves(run: int) -> bool:
-    """Whether a run has a directory with a bucket for each upper half of keys."""
+    """Return whether a run has a directory with a bucket for each upper half."""
     return bool(read_number(run, BUCKETS) > 0 and read_number(run, SHIFT) == 0)
 
 
 @inner_kernel("UniTuple(int64, 2)(int64, uint64, uint8)")
 def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
-    """Where keys equal to a goal begin in a run, and an end that is not before theirs.
+    """Return where keys equal to a goal begin in a run, and a bound on their end.
 
-    Keys need only have the upper half of the goal if it is looked up `by_half`, where
-    its lower half is zero.
+    If `by_half`, only the upper halves have to be equal, and the goal has a lower half
+    of zero.
     """
     if read_number(run, FILTER) != 0 and not _may_have(run, goal):
         return int64(0), int64(0)
@@ -105,7 +106,7 @@ def part_of_run(run: int, goal: np.uint64, by_half: int) -> tuple[int, int]:
 
 @inner_kernel("uint64(uint32[::1], int64, int64)")
 def key_of(ids: Ids, start: int, size: int) -> np.uint64:
-    """The key of a fact, or of some of its columns; see `index.make_keys`."""
+    """Return the key of a fact, or of some of its columns; see `index.make_keys`."""
     if size == 0:
         return uint64(0)
     first = uint64(ids[start])
@@ -130,9 +131,9 @@ def row_in_run(
     ids: Ids,
     start: int,
 ) -> int:
-    """The row of a fact in a part of a run, or -1; see `find_row`."""
+    """Return the row of a fact in a part of a run, or -1; see `find_row`."""
     if arity == 1 and has_all_halves(run):
-        # Whatever is in the part is the fact, and no key need be read.
+        # The part has no key but that of the fact, so keys need not be read.
         return int64(read_row(read_number(run, ROWS), place)) if place < end else -1
     keys = read_number(run, KEYS)
     while place < end and read_key(keys, place) == goal:
@@ -155,7 +156,10 @@ def row_in_run(
 def find_row(
     relation: int, index: int, arity: int, goal: np.uint64, ids: Ids, start: int
 ) -> int:
-    """The row of a fact, or -1; `goal` is its key, and it begins at a place of ids."""
+    """Return the row of a fact, or -1.
+
+    `goal` is the key of the fact, and its ids begin at `start`.
+    """
     run = index + _WORD * FIRST_RUN
     for _ in range(read_number(index, RUNS)):
         place, end = part_of_run(run, goal, uint8(arity == 1))
@@ -171,9 +175,9 @@ def find_row(
 
 @inner_kernel("int64(uint64, uint64)")
 def _all_ones_if_less(one: np.uint64, other: np.uint64) -> int:
-    """-1 if a key is less than another, else 0.
+    """Return -1 if a key is less than another, else 0, without a branch.
 
-    A comparison would become a branch, however it is written.
+    The compiler turns a comparison into a branch, however it is written.
     """
     borrow = (~one & other) | ((~one | other) & (one - other))
     return int64(borrow) >> _SIGN
@@ -193,21 +197,21 @@ def find_places(
     lasts: Places,
     room: Places,
 ) -> None:
-    """Do for many goals what `part_of_run` does for one.
+    """Search a run for many goals in lockstep, as `part_of_run` does for one.
 
-    Runs are larger than the cache, and each read decides where the next one is. So all
-    goals take a step, and what their next ones read is fetched meanwhile. So are the
-    rows of what is found.
+    Runs are larger than the cache, and each read of a binary search depends on the one
+    before it. Therefore all goals take each step together, and prefetch what the next
+    one reads. The rows of the keys that are found are prefetched as well.
 
     Args:
-        run: where to look.
-        by_half: see `part_of_run`; `ALONE`, if keys have no other half to be read.
+        run: the address of the run.
+        by_half: see `part_of_run`; `ALONE` if keys have no lower half to be read.
         goals: keys.
-        which: which of them to look for.
-        size: how many.
-        firsts: is given where the keys begin, in the place of each goal.
-        lasts: is given an end, likewise.
-        room: as much room again.
+        which: the positions of the goals to look up.
+        size: their number.
+        firsts: receives where the keys begin, at the position of each goal.
+        lasts: receives a bound on their end, likewise.
+        room: a buffer of the same size.
     """
     if read_number(run, FILTER) != 0:
         passing = np.empty(size, np.uint32)
@@ -254,7 +258,7 @@ def find_places(
         prefetch(rows + _ROW * low)
     if is_exact:
         return
-    # No branch depends on what is read, because half of all guesses would be wrong.
+    # No branch depends on keys, as half of all predictions would be wrong.
     total = read_number(run, SIZE)
     last = total - 1
     while widest > _NARROW:
@@ -270,8 +274,8 @@ def find_places(
             room[at] = width
             prefetch(keys + _WORD * (low + (width >> 1)))
         widest >>= 1
-    # All keys before a part are less than its goal, and none after it is: so it does
-    # not matter if some of them are counted.
+    # Counting may include keys outside a part: those before it are all less than the
+    # goal, and those after it are not.
     for i in range(size):
         at = which[i]
         low = min(firsts[at], max(total - _NARROW, 0))
@@ -288,7 +292,7 @@ def find_places(
 
 @inner_kernel("uint8(int64)")
 def half_of_fact(arity: int) -> int:
-    """What `find_places` is told by which facts of so many columns are looked up."""
+    """Return the argument `by_half` of `find_places` for facts of some arity."""
     return uint8(ALONE if arity == 1 else 0)
 
 
@@ -306,17 +310,17 @@ def find_rows(
     missing: Ids,
     room: Places,
 ) -> None:
-    """Do for many facts what `find_row` does for one.
+    """Look up the rows of many facts, as `find_row` does for one.
 
     Args:
-        relation: of the facts.
-        index: its primary one.
-        arity: how many columns it has.
-        ids: of one fact after the other.
-        size: how many they are.
-        goals: is given their keys.
-        missing: is given those that have no row.
-        room: four lines to work with; the first is given the row of each fact, or -1.
+        relation: the address of the relation.
+        index: the address of its primary index.
+        arity: its number of columns.
+        ids: the ids of one fact after the other.
+        size: the number of facts.
+        goals: receives their keys.
+        missing: receives the positions of facts that have no row.
+        room: four lines of buffers; the first receives the row of each fact, or -1.
     """
     rows, firsts, lasts = room[0], room[1], room[2]
     for i in range(size):

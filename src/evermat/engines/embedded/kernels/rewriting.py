@@ -1,9 +1,9 @@
-"""Compiled loops over few facts and what stands for them, all relations in one call.
+"""Rewriting small fact sets by representatives, and finding preimages.
 
-Facts are rows of one relation after the other, as in `kernels.fact_sets`; which
-constants are equal is told by the arrays of `kernels.cliques`. Where facts are gathered
-that may be found twice, a status bit that no row has tells which ones are there
-already; it is cleared again in the end.
+The *image* of a fact is its rewritten fact. One call handles all relations of a set,
+which is divided into segments as in `kernels.fact_sets`; the arrays of
+`kernels.cliques` say which constants are equal. To collect rows without duplicates,
+rows are marked by a status bit that no row has, and it is cleared again at the end.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.kernels.layout import Numbers
 
 UNKNOWN = -1
-"""The result where an image has no row."""
+"""The result if an image has no row."""
 
 TOO_MANY = -2
-"""The result where there is no room."""
+"""The result if there is no room."""
 
 MOST_COMBINATIONS = 64
 """Up to this many combinations of members are tried for one fact."""
@@ -69,7 +69,7 @@ _lines = "int64[:, ::1]"
 
 @kernel(f"int64({_lines})")
 def _widest(lines: Numbers) -> int:
-    """The largest number of columns."""
+    """Return the greatest arity of the relations."""
     most = int64(1)
     for line in range(lines.shape[0]):
         most = max(most, read_number(lines[line, RELATION], ARITY))
@@ -78,7 +78,7 @@ def _widest(lines: Numbers) -> int:
 
 @inner_kernel("int64(int64, uint32[::1])")
 def _find(relation: int, ids: Ids) -> int:
-    """The row of a fact, or -1."""
+    """Return the row of a fact, or -1."""
     arity = read_number(relation, ARITY)
     goal = key_of(ids, 0, arity)
     return find_row(relation, read_number(relation, PRIMARY), arity, goal, ids, 0)
@@ -86,7 +86,7 @@ def _find(relation: int, ids: Ids) -> int:
 
 @kernel("int64(int64, uint32[:, ::1], int32[::1])")
 def find_rows(relation: int, table: Ids, found: Rows) -> int:
-    """The rows of facts, given by column; UNKNOWN if one of them has none."""
+    """Find the rows of facts in a table by column; UNKNOWN if one of them has none."""
     arity = int64(table.shape[0])
     ids = np.empty(arity, np.uint32)
     for i in range(table.shape[1]):
@@ -101,7 +101,7 @@ def find_rows(relation: int, table: Ids, found: Rows) -> int:
 
 @inner_kernel("int64(int64, int64, uint32[::1], uint32[::1])")
 def _image(relation: int, row: int, links: Ids, ids: Ids) -> int:
-    """The row of what stands for a fact: itself, another, or -1 if it has none."""
+    """Return the row of the image of a fact, maybe its own, or -1 if it has none."""
     table = read_number(relation, TABLE)
     room = read_number(relation, ROOM)
     is_other = False
@@ -116,7 +116,7 @@ def _image(relation: int, row: int, links: Ids, ids: Ids) -> int:
 
 @inner_kernel("int64(int64, int64, int32[::1], int64, uint16)")
 def _note(status: int, row: int, found: Rows, size: int, bit: int) -> int:
-    """Write down a row unless it has the bit, which it then has; how many there are."""
+    """Append and mark a row unless it is marked already; return the new length."""
     old = read_status(status, row)
     if old & bit:
         return size
@@ -136,10 +136,11 @@ def _clear(status: int, rows: Rows, low: int, high: int, bit: int) -> None:
 def rewrite(
     lines: Numbers, rows: Rows, links: Ids, bit: int, found: Rows, found_lines: Numbers
 ) -> int:
-    """What stands for facts, each once; how many lines there are.
+    """Rewrite facts, without duplicates; return the number of segments.
 
     Returns:
-        0 if all facts stand for themselves, UNKNOWN if an image has no row.
+        The number of segments, 0 if all facts are their own images, or UNKNOWN if an
+        image has no row.
     """
     ids = np.empty(_widest(lines), np.uint32)
     size = int64(0)
@@ -174,9 +175,9 @@ def choose_by_image(
     kept: Rows,
     kept_lines: Numbers,
 ) -> int:
-    """Keep facts for which something stands whose status is visible.
+    """Keep facts whose image has a visible status.
 
-    Returns how many lines are left.
+    Returns the number of segments that are left.
     """
     ids = np.empty(_widest(lines), np.uint32)
     size = int64(0)
@@ -198,7 +199,7 @@ def choose_by_image(
 def choose_shared(
     lines: Numbers, rows: Rows, others: Rows, kept: Rows, kept_lines: Numbers
 ) -> int:
-    """Keep facts with a constant that is equal to another; how many lines are left."""
+    """Keep facts with a constant that equals others; return the number of segments."""
     size = int64(0)
     count = int64(0)
     for line in range(lines.shape[0]):
@@ -220,7 +221,7 @@ def choose_shared(
 
 @inner_kernel("boolean(uint32[::1], uint32)")
 def _has(ids: Ids, one: int) -> bool:
-    """Whether an id is among ids in order."""
+    """Return whether an id is among sorted ids (binary search)."""
     low = int64(0)
     high = int64(ids.size)
     while low < high:
@@ -236,7 +237,7 @@ def _has(ids: Ids, one: int) -> bool:
 def choose_mentioning(
     lines: Numbers, rows: Rows, ids: Ids, kept: Rows, kept_lines: Numbers
 ) -> int:
-    """Keep facts with one of some ids, which are in order; how many lines are left."""
+    """Keep facts with one of some sorted ids; return the number of segments."""
     size = int64(0)
     count = int64(0)
     for line in range(lines.shape[0]):
@@ -257,7 +258,10 @@ def choose_mentioning(
 
 @kernel(f"int64({_lines}, int32[::1], int32[::1], uint32[::1])")
 def list_shared_ids(lines: Numbers, rows: Rows, others: Rows, found: Ids) -> int:
-    """The constants in facts that are equal to another; how many, maybe twice."""
+    """List the constants in facts that equal others, with duplicates.
+
+    Returns their number, or TOO_MANY if they do not fit.
+    """
     size = int64(0)
     for line in range(lines.shape[0]):
         relation = lines[line, RELATION]
@@ -276,9 +280,9 @@ def list_shared_ids(lines: Numbers, rows: Rows, others: Rows, found: Ids) -> int
 
 @kernel(f"int64({_lines}, int32[::1], int32[::1], int64)")
 def count_originals(lines: Numbers, rows: Rows, others: Rows, most: int) -> int:
-    """How many facts some facts of representatives stand for.
+    """Count the facts that are rewritten to some facts of representatives.
 
-    Returns TOO_MANY if one of them stands for more than `most`.
+    Returns TOO_MANY if more than `most` are rewritten to one of them.
     """
     total = int64(0)
     for line in range(lines.shape[0]):
@@ -300,7 +304,7 @@ def count_originals(lines: Numbers, rows: Rows, others: Rows, most: int) -> int:
 
 @inner_kernel("boolean(int64, uint32[::1], uint32[::1], uint32[::1])")
 def go_on(arity: int, ring: Ids, first: Ids, ids: Ids) -> bool:
-    """Go from a fact to the next one that is equal; whether there is one.
+    """Advance to the next equal fact; return False after the last one.
 
     The members of the last column change fastest.
     """
@@ -316,7 +320,7 @@ def go_on(arity: int, ring: Ids, first: Ids, ids: Ids) -> bool:
 def list_originals(
     lines: Numbers, rows: Rows, ring: Ids, bit: int, found: Rows, found_lines: Numbers
 ) -> int:
-    """The explicit facts that facts stand for, each once; how many lines there are."""
+    """List the preimages of facts, each once; return the number of segments."""
     widest = _widest(lines)
     first = np.empty(widest, np.uint32)
     ids = np.empty(widest, np.uint32)
@@ -353,19 +357,19 @@ def list_mentioning(
     found: Rows,
     found_lines: Numbers,
 ) -> int:
-    """All facts with one of some ids, which are in order, and with a visible status.
+    """List all facts with a visible status and one of some ids, by index look-ups.
 
     Args:
-        columns: for each column of a relation the address of the relation, that of an
-            index, and the number of the relation; columns of a relation are neighbours.
-        ids: what is looked for.
-        visible: for each status whether it is visible.
+        columns: for each column of a relation, the address of the relation, that of an
+            index, and the number of the relation; columns of a relation are adjacent.
+        ids: the ids, sorted.
+        visible: for each status, whether it is visible.
         bit: a status bit that no row has.
-        found: is given the rows.
-        found_lines: is given where those of a relation are, and its number.
+        found: receives the rows.
+        found_lines: receives the segment of each relation, and its number.
 
     Returns:
-        How many lines there are, or TOO_MANY.
+        The number of segments, or TOO_MANY.
     """
     least, greatest = uint64(ids[0]) << _HALF, (uint64(ids[-1]) + uint64(1)) << _HALF
     goals = np.empty(ids.size, np.uint64)

@@ -1,4 +1,4 @@
-"""Compiled loops over rows of relations, and over heads that become rows."""
+"""Row numbering, comparison of rows, and grouping of new heads by relation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 @kernel("int64(uint64[::1], int32[::1], int64, uint64[::1])")
 def number_new(keys: Keys, rows: Rows, first: int, new: Keys) -> int:
-    """Number the keys whose row is negative, from `first` on.
+    """Number the keys whose row is negative, from `first` on; return how many.
 
-    Their keys are copied to `new`, which has room for just as many; returns how many.
+    These keys are copied to `new`, which has exactly the size they need.
     """
     n = 0
     for at in range(keys.size):
         if n == new.size:
             break
-        # Without a branch, as no processor guesses which keys are new.
+        # No branch: which keys are new is unpredictable.
         row = rows[at]
         is_new = row < 0
         new[n] = keys[at]
@@ -34,7 +34,7 @@ def number_new(keys: Keys, rows: Rows, first: int, new: Keys) -> int:
 
 @kernel("void(uint64[::1], uint32[::1], uint32[::1])")
 def split_keys(keys: Keys, firsts: Ids, seconds: Ids) -> None:
-    """Both halves of keys."""
+    """Split keys into their upper and lower halves."""
     for at in range(keys.size):
         firsts[at] = keys[at] >> np.uint64(32)
         seconds[at] = keys[at] & np.uint64(0xFFFFFFFF)
@@ -44,15 +44,15 @@ def split_keys(keys: Keys, firsts: Ids, seconds: Ids) -> None:
 def lost(
     status: Status, rows: Rows, twin_status: Status, twins: Rows, bit: int, found: Rows
 ) -> int:
-    """The rows that have a bit, and whose twin has it not; returns how many there are.
+    """List the rows that have a status bit which their twins do not; return how many.
 
     Args:
-        status: of rows.
-        rows: the rows to look at.
-        twin_status: of twins.
-        twins: for each row one elsewhere that holds the same, or -1.
-        bit: the bit.
-        found: is given the rows.
+        status: the status of all rows.
+        rows: the rows to compare.
+        twin_status: the status of all twins.
+        twins: for each row, the row of the same fact in another relation, or -1.
+        bit: the status bit.
+        found: receives the rows.
     """
     n = 0
     for at in range(rows.size):
@@ -71,7 +71,7 @@ _PAIR = 2
 
 @kernel("boolean(uint64[::1])")
 def is_ascending(keys: Keys) -> bool:
-    """Whether each key is greater than the one before it."""
+    """Return whether each key is greater than the one before it."""
     at = 1
     while at < keys.size and keys[at - 1] < keys[at]:
         at += 1
@@ -80,9 +80,9 @@ def is_ascending(keys: Keys) -> bool:
 
 @kernel("int64(uint64[::1], uint64)")
 def complete_groups(keys: Keys, least: np.uint64) -> int:
-    """How many keys come before those with the last upper half.
+    """Return the number of keys before those with the last upper half.
 
-    It is -1 where upper halves are not in order, or begin below the least.
+    Returns -1 if the upper halves are not sorted, or begin below `least`.
     """
     before = least
     start = 0
@@ -98,23 +98,23 @@ def complete_groups(keys: Keys, least: np.uint64) -> int:
 
 @kernel("void(uint64[::1], int64, int32[::1])")
 def tally_ids(keys: Keys, least: int, tally: Rows) -> None:
-    """Count each of the ids in the upper halves."""
+    """Count the occurrences of each id among the upper halves."""
     for key in keys:
         tally[np.int64(key >> _HALF) - least] += 1
 
 
 @kernel("void(uint32[::1], int64[::1], int64[::1], uint64[::1])")
 def group_records(stream: Ids, arities: Numbers, ends: Numbers, keys: Keys) -> None:
-    """Put the facts of a stream one relation after the other.
+    """Group the facts of a stream by relation (counting sort).
 
-    A record is the number of a relation and as many ids as the relation has columns.
+    A record in the stream is the number of a relation, and an id for each column.
 
     Args:
         stream: the records.
-        arities: how many columns each relation has.
-        ends: is given where the facts of each relation end; all zero, and one more.
-        keys: is given the keys of facts; for those of no column, or of more than two,
-            where their records begin.
+        arities: the number of columns of each relation.
+        ends: all zero, one element more than relations; receives the end of each.
+        keys: receives the keys of facts, or the positions of their records if they have
+            no column or more than two.
     """
     place = 0
     while place < stream.size:
@@ -131,7 +131,7 @@ def group_records(stream: Ids, arities: Numbers, ends: Numbers, keys: Keys) -> N
             key = np.uint64(stream[place + 1]) << _HALF
         elif arity == _PAIR:
             key = np.uint64(stream[place + 1]) << _HALF | np.uint64(stream[place + 2])
-        # Where its next fact goes is where a relation begins, and ends at last.
+        # `ends` begins as the start of each relation and moves to its end.
         keys[ends[number]] = key
         ends[number] += 1
         place += 1 + arity

@@ -1,9 +1,9 @@
-"""The compiled loops of the dictionary: texts are hashed, compared and kept.
+"""The hash table of the dictionary: strings are hashed, compared and interned.
 
-The dictionary finds ids by an open hash table of 64-bit *slots*. The lower half of a
-slot is an id; the upper half is its *mark*: the kind of the text and a part of its
-hash. So most texts that are looked up touch three places of memory and no more: a slot,
-where the text with that id begins, and the text itself.
+The dictionary finds ids by open addressing with linear probing in a table of 64-bit
+*slots*. The lower half of a slot is an id; the upper half is its *mark*: the kind of
+the string and a part of its hash. Most look-ups therefore touch no more than three
+places in memory: a slot, the offset of the string with that id, and the string itself.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from evermat.engines.embedded.arrays import Flags, Ids, Keys, Places
 
 _BLOCK = 64
-"""So many texts are looked up together."""
+"""The number of strings that are looked up together."""
 
 _AHEAD = 16
-"""A text is fetched when so many others are still to be copied before it."""
+"""Prefetch distance of `copy_texts`, in strings."""
 
 EMPTY = 0xFFFF_FFFF_FFFF_FFFF
-"""A slot that nobody has; its lower half is the id of no constant."""
+"""An unused slot; its lower half is not the id of a constant."""
 
 _HALF = np.uint64(32)
 _ID = np.uint64(0xFFFF_FFFF)
@@ -49,7 +49,7 @@ _WORD = 8
 
 @inner_kernel(uint64(int64, int64, uint8))
 def hash_text(address: int, length: int, kind: int) -> np.uint64:
-    """A hash of a text and its kind, eight bytes at a time."""
+    """Hash a string and its kind, eight bytes at a time."""
     h = uint64(0xCBF29CE484222325) ^ (uint64(kind) << _HALF) ^ uint64(length)
     if length < _WORD:
         for i in range(length):
@@ -60,7 +60,7 @@ def hash_text(address: int, length: int, kind: int) -> np.uint64:
             h = (h ^ read_word(address)) * uint64(0x9FB21C651E98DF25)
             h ^= h >> _HALF
             address += _WORD
-        # The last word may begin inside the one before it.
+        # The last word may overlap the one before it.
         h = (h ^ read_word(last)) * uint64(0x9FB21C651E98DF25)
     h ^= h >> uint64(29)
     h *= uint64(0xBF58476D1CE4E5B9)
@@ -69,7 +69,7 @@ def hash_text(address: int, length: int, kind: int) -> np.uint64:
 
 @inner_kernel(uint8(int64, int64, int64))
 def _are_same(one: int, other: int, length: int) -> int:
-    """Whether texts of the same length are the same."""
+    """Return whether two strings of the same length are equal."""
     if length < _WORD:
         for i in range(length):
             if read_byte(one + i) != read_byte(other + i):
@@ -86,7 +86,7 @@ def _are_same(one: int, other: int, length: int) -> int:
 
 @inner_kernel("void(int64, int64, int64)")
 def _copy(source: int, target: int, length: int) -> None:
-    """Copy a text from one address to another."""
+    """Copy a string from one address to another."""
     if length < _WORD:
         for i in range(length):
             write_byte(target + i, read_byte(source + i))
@@ -101,7 +101,7 @@ def _copy(source: int, target: int, length: int) -> None:
 
 @inner_kernel(uint64(uint64, uint8))
 def _mark(h: np.uint64, kind: int) -> np.uint64:
-    """What the slot of a text has in its upper half."""
+    """Return the upper half of the slot of a string."""
     return (h & _HASH_IN_MARK) | (uint64(kind) << _HALF)
 
 
@@ -122,37 +122,37 @@ def intern_texts(
     add: int,
     ids: Ids,
 ) -> int:
-    """Find or add texts in the dictionary; return how many it has then.
+    """Look up strings in the dictionary, or add them; return its new size.
 
-    `data`, `ends` and `kinds` are the texts asked for: text i ends before `ends[i + 1]`
-    and starts at `ends[i]`. The dictionary is `texts`, `text_ends` and `text_kinds` by
-    id, and `slots`. Unknown texts are added if `add` is set, and get the id 2**32 - 1
-    otherwise.
+    `data`, `ends` and `kinds` are the strings to look up: string i is
+    `data[ends[i]:ends[i + 1]]`. The dictionary consists of `texts`, `text_ends` and
+    `text_kinds`, by id, and `slots`. Unknown strings are added if `add` is set, and get
+    the id 2**32 - 1 otherwise.
     """
     mask = uint64(slots.size - 1)
-    given = int64(data.ctypes.data)
-    kept = int64(texts.ctypes.data)
+    wanted = int64(data.ctypes.data)
+    stored = int64(texts.ctypes.data)
     starts = int64(text_ends.ctypes.data)
     table = int64(slots.ctypes.data)
-    asked = np.empty(_BLOCK, np.uint64)
+    hashes = np.empty(_BLOCK, np.uint64)
     marks = np.empty(_BLOCK, np.uint64)
     likely = np.empty(_BLOCK, np.int64)
     begins = np.empty(_BLOCK, np.int64)
     for block in range(0, ids.size, _BLOCK):
         size = min(_BLOCK, ids.size - block)
-        # The dictionary is larger than the cache. Fetching what is likely to be needed
-        # for many texts before any of them is compared lets the waits overlap.
+        # The dictionary is larger than the cache. Prefetching what a block of strings
+        # is likely to need, before comparing any of them, makes the waits overlap.
         for k in range(size):
             i = block + k
             kind = kinds[i] if kinds.size > 1 else kinds[0]
-            h = hash_text(given + ends[i], ends[i + 1] - ends[i], kind)
-            asked[k] = h
+            h = hash_text(wanted + ends[i], ends[i + 1] - ends[i], kind)
+            hashes[k] = h
             marks[k] = _mark(h, kind)
             prefetch(table + _WORD * int64(h & mask))
         for k in range(size):
-            # A third of all texts are not in the first slot that they could be in, but
-            # the next ones have come along with it.
-            slot = asked[k] & mask
+            # A third of all strings are not in the first slot that is probed,
+            # but the next slots are usually in the same cache line.
+            slot = hashes[k] & mask
             while slots[slot] != uint64(EMPTY) and (slots[slot] ^ marks[k]) >> _HALF:
                 slot = (slot + uint64(1)) & mask
             is_likely = slots[slot] != uint64(EMPTY)
@@ -166,23 +166,23 @@ def intern_texts(
                 if text_ends[likely[k] + 1] - begins[k] != length:
                     likely[k] = -1
                 else:
-                    prefetch(kept + begins[k])
-                    prefetch(kept + begins[k] + length - 1)
+                    prefetch(stored + begins[k])
+                    prefetch(stored + begins[k] + length - 1)
         for k in range(size):
             i = block + k
-            start = given + ends[i]
+            start = wanted + ends[i]
             length = ends[i + 1] - ends[i]
-            if likely[k] >= 0 and _are_same(kept + begins[k], start, length):
+            if likely[k] >= 0 and _are_same(stored + begins[k], start, length):
                 ids[i] = likely[k]
                 continue
             mark = marks[k]
-            slot = asked[k] & mask
+            slot = hashes[k] & mask
             while slots[slot] != uint64(EMPTY):
                 if (slots[slot] ^ mark) >> _HALF == 0:
                     id_ = int64(slots[slot] & _ID)
                     begin = text_ends[id_]
                     if text_ends[id_ + 1] - begin == length and _are_same(
-                        kept + begin, start, length
+                        stored + begin, start, length
                     ):
                         break
                 slot = (slot + uint64(1)) & mask
@@ -192,7 +192,7 @@ def intern_texts(
                 slots[slot] = mark | uint64(count)
                 text_kinds[count] = kinds[i] if kinds.size > 1 else kinds[0]
                 begin = text_ends[count]
-                _copy(start, kept + begin, length)
+                _copy(start, stored + begin, length)
                 text_ends[count + 1] = begin + length
                 ids[i] = count
                 count += 1
@@ -205,13 +205,13 @@ def intern_texts(
 def rebuild_slots(
     texts: Flags, text_ends: Places, text_kinds: Flags, count: int, slots: Keys
 ) -> int:
-    """Fill a hash table with the first `count` ids."""
+    """Rebuild the hash table from the first `count` ids."""
     mask = uint64(slots.size - 1)
-    kept = int64(texts.ctypes.data)
+    stored = int64(texts.ctypes.data)
     slots[:] = uint64(EMPTY)
     for i in range(count):
         begin = text_ends[i]
-        h = hash_text(kept + begin, text_ends[i + 1] - begin, text_kinds[i])
+        h = hash_text(stored + begin, text_ends[i + 1] - begin, text_kinds[i])
         slot = h & mask
         while slots[slot] != uint64(EMPTY):
             slot = (slot + uint64(1)) & mask
@@ -224,7 +224,7 @@ def rebuild_slots(
     "Array(int64, 1, 'C', readonly=True), int64[::1])"
 )
 def measure_texts(ids: Ids, ends: Places, places: Places) -> int:
-    """Where the texts of ids would be, one after the other; returns their length."""
+    """Compute the offsets of the strings of ids, laid end to end; return the length."""
     length = int64(0)
     for i in range(ids.size):
         places[i] = length
@@ -241,7 +241,7 @@ def measure_texts(ids: Ids, ends: Places, places: Places) -> int:
 def copy_texts(
     ids: Ids, texts: Flags, ends: Places, places: Places, copies: Flags
 ) -> int:
-    """Copy the texts of ids to their places; returns how many there are."""
+    """Copy the strings of ids to their offsets; return their number."""
     source, target = int64(texts.ctypes.data), int64(copies.ctypes.data)
     for i in range(ids.size):
         if i + _AHEAD < ids.size:
@@ -252,9 +252,9 @@ def copy_texts(
 
 @kernel("uint64(int64, int64)")
 def checksum(address: int, size: int) -> np.uint64:
-    """A checksum of words: four of them at once, as each step waits for the last one.
+    """Compute a checksum of words, in four independent lanes that run in parallel.
 
-    Every step can be undone, so that a single word that is another one is always seen.
+    Every step is invertible, so that a change of a single word is always detected.
     """
     factor = uint64(0x9FB21C651E98DF25)
     a, b = uint64(0xCBF29CE484222325), uint64(0x84222325CBF29CE4)

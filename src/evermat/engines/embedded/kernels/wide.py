@@ -1,7 +1,7 @@
-"""Compiled loops over facts of more than two columns, which are told apart by hashes.
+"""Deduplicating facts of more than two columns: partition by hash, then bucket sort.
 
-Here facts are stored one after the other, not by column: they are moved about as a
-whole, and a fact is then found in one place of memory.
+Here facts are stored row by row rather than by column, because they are moved as a
+whole, and each of them then takes one access to memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @kernel("void(uint64[::1], int64, int64[::1])")
 def tally_pieces(hashes: Keys, bits: int, sizes: Places) -> None:
-    """Add to the sizes of the pieces that the upper bits of hashes make."""
+    """Count the facts of each piece; pieces are given by the upper bits of hashes."""
     shift = uint64(KEY_BITS - bits)
     for i in range(hashes.size):
         sizes[int64(hashes[i] >> shift)] += 1
@@ -38,14 +38,14 @@ def move_facts(
     new_facts: Ids,
     new_times: Rows,
 ) -> None:
-    """Move facts into their pieces; `starts` says where each piece goes on.
+    """Scatter facts to their pieces; `starts` is the next position of each piece.
 
-    Facts without `times` stand for one time each, which is only noted if there is
-    anything to note it in.
+    Without `times`, each fact counts once. Counts are written unless `new_times` is
+    empty.
     """
     shift = uint64(KEY_BITS - bits)
     for i in range(hashes.size):
-        # A number is not shifted by all of its bits: without pieces there is just one.
+        # Shifting by all 64 bits is undefined, so a single piece is a special case.
         piece = int64(hashes[i] >> shift) if bits > 0 else 0
         place = starts[piece]
         starts[piece] += 1
@@ -62,13 +62,13 @@ def count_pieces(
 ) -> int:
     """Sort pieces by hash and count equal facts.
 
-    Distinct facts and their hashes are written to the beginning of the pieces, and how
-    often they occur to `counts`. Hashes are spread evenly, so little is left to do
-    once they are divided into about as many buckets as there are facts; it is done
-    piece by piece, in the cache.
+    Distinct facts and their hashes are written from the beginning of the first piece
+    on, and their numbers of occurrences to `counts`. Hashes are evenly distributed:
+    after a counting sort into about as many buckets as there are facts, insertion sort
+    has little left to do. A piece fits in the cache.
 
     Returns:
-        how many distinct facts there are.
+        The number of distinct facts.
     """
     arity = facts.shape[1]
     most = 0
@@ -110,7 +110,7 @@ def count_pieces(
                     j -= 1
                 keys[j + 1] = key
                 order[j + 1] = row
-        first = m  # of the distinct facts with the same hash, next to always the only
+        first = m  # the first distinct fact with this hash, nearly always the only one
         for i in range(size):
             source = order[i]
             if i > 0 and keys[i] != keys[i - 1]:
@@ -139,7 +139,7 @@ def count_pieces(
 def close_gap(
     start: int, size: int, goal: int, hashes: Keys, facts: Ids, counts: Rows
 ) -> None:
-    """Move counted facts to where those before them end."""
+    """Move counted facts down, to the end of those before them."""
     for i in range(size):
         hashes[goal + i] = hashes[start + i]
         counts[goal + i] = counts[start + i]
@@ -149,7 +149,7 @@ def close_gap(
 
 @kernel("int64(uint32[:, :], uint32[:, ::1], int32[::1])")
 def count_different(facts: Ids, table: Ids, rows: Rows) -> int:
-    """How many facts are not those in the rows of a table, where they have one."""
+    """Count the facts that differ from the rows of the table assigned to them."""
     different = 0
     for i in range(rows.size):
         if rows[i] >= 0:
@@ -166,7 +166,7 @@ def count_different(facts: Ids, table: Ids, rows: Rows) -> int:
 def number_new(
     hashes: Keys, facts: Ids, rows: Rows, first: int, new_hashes: Keys, table: Ids
 ) -> int:
-    """Give rows from `first` on to facts that have none, and write them to a table."""
+    """Append facts without a row to a table, from row `first` on; return how many."""
     n = 0
     for i in range(rows.size):
         if rows[i] < 0:
