@@ -1,17 +1,17 @@
-"""Compiles kernels into object code, with Numba; runs in processes of its own.
+"""Compiles kernels into object code with Numba, in separate processes.
 
-Numba would optimise each function by itself, again in each function that calls it, and
-turn all of them into machine code on the way. Here it only types functions and writes
-their code down for LLVM; all that a unit needs, which is a file with kernels, is linked
-first, and optimised and turned into machine code once.
+Numba would optimise each function separately, again in each function that calls it, and
+generate machine code for all of them on the way. Here it only types functions and
+generates LLVM code; everything that a unit (a file with kernels) needs is linked first,
+and then optimised and compiled to machine code once.
 
-Arrays that a kernel makes are counted by references, in a header before their elements
-that Numba has laid down: how many there are, what is to be called when there are none,
-with which argument, where the elements are, and how many bytes. `define_memory` defines
-the few functions that compiled code calls to get such memory, and to return it.
+Arrays that a kernel allocates are reference counted. Numba defines a header before
+their elements: the number of references, the destructor and its argument, the address
+of the elements, and their size in bytes. `define_memory` defines the few functions that
+compiled code calls to allocate such memory, and to free it.
 
-`python -m evermat.engines.embedded.compiler` reads lines with a name of a unit and a
-file for its object code, and answers with a line when it is there.
+`python -m evermat.engines.embedded.compiler` reads lines with the name of a unit and a
+file for its object code, and answers with a line when the file is written.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------- memory
 
 HEADER = 48
-"""Bytes of the header; the last eight are for memory of others, which is not used."""
+"""Bytes of the header; the last eight are for external memory, which is not used."""
 
 _REFERENCES, _ENDING, _ARGUMENT, _DATA, _SIZE = 0, 8, 16, 24, 32
 
@@ -51,11 +51,11 @@ _byte, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _pointer = _byte.as_pointer()
 _nothing = ir.VoidType()
 _ENDING_TYPE = ir.FunctionType(_nothing, [_pointer, _i64, _pointer])
-"""What is called when nothing refers to memory any more."""
+"""The type of destructors."""
 
 
 def define_memory(module: Any) -> None:
-    """Add the functions to a module; those that are not called are dropped again."""
+    """Add the functions to a module; those that are not called are removed again."""
     malloc = ir.Function(module, ir.FunctionType(_pointer, [_i64]), "malloc")
     free = ir.Function(module, ir.FunctionType(_nothing, [_pointer]), "free")
     allocate, (size,), builder = _begin(module, "NRT_Allocate", _pointer, [_i64])
@@ -87,7 +87,7 @@ def define_memory(module: Any) -> None:
 
 
 def _define_lists(module: Any, allocate: Any, aligned: Any, free: Any) -> None:
-    """Memory of lists: the elements are apart from the header, and may have an end."""
+    """Define the memory of lists: separate elements, and a destructor."""
     end, (data, _, each), builder = _begin(
         module, "evermat_end_list", _nothing, [*_ENDING_TYPE.args]
     )
@@ -124,7 +124,7 @@ def _is_there(builder: Any, address: Any) -> Any:
 
 
 def _fill(builder: Any, allocate: Any, size: Any, to: Any) -> None:
-    """Write a header, with room behind it for elements at a multiple of a number."""
+    """Write a header, and the aligned address of the elements after it."""
     room = builder.add(builder.add(size, to), ir.Constant(_i64, HEADER))
     too_much = builder.icmp_unsigned("<", room, size)
     with builder.if_then(too_much, likely=False):
@@ -145,7 +145,7 @@ def _fill(builder: Any, allocate: Any, size: Any, to: Any) -> None:
 
 
 def _begin(module: Any, name: str, result: Any, given: list[Any]) -> Any:
-    """A function to be written: it, its arguments, and a builder at its start."""
+    """Declare a function; return it, its arguments, and a builder at its start."""
     function = ir.Function(module, ir.FunctionType(result, given), name)
     return function, function.args, ir.IRBuilder(function.append_basic_block("entry"))
 
@@ -164,7 +164,7 @@ _OPTIONS = {
 
 
 class _Library(numba_codegen.JITCodeLibrary):
-    """The code of one function and those it calls, linked and optimised later."""
+    """The code of one function and its callees, linked and optimised later."""
 
     def finalize(self) -> None:
         self._finalized = True
@@ -173,7 +173,7 @@ class _Library(numba_codegen.JITCodeLibrary):
         return 0
 
     def closure(self) -> dict[int, _Library]:
-        """This library and all that it needs."""
+        """Return this library and all that it needs."""
         found: dict[int, _Library] = {}
         waiting = [self]
         while waiting:
@@ -185,7 +185,7 @@ class _Library(numba_codegen.JITCodeLibrary):
 
 
 class NumbaCompiler:
-    """Takes declarations of kernels, and compiles those of a unit when asked to."""
+    """Collects declarations of kernels, and compiles those of a unit on request."""
 
     types: Any = types
     record: Any = staticmethod(numba.from_dtype)
@@ -232,7 +232,7 @@ class NumbaCompiler:
         template_for = compiled.get_call_template
 
         def template_for_any(arguments: Any, named: Any) -> Any:
-            # Else a function is compiled once for each constant it is called with.
+            # Otherwise a function is compiled once for each constant it is called with.
             return template_for(tuple(map(unliteral, arguments)), named)
 
         compiled.get_call_template = template_for_any
@@ -240,7 +240,7 @@ class NumbaCompiler:
         return declared
 
     def object_code(self, unit: str) -> bytes:
-        """The machine code of a module with kernels."""
+        """Return the object code of a module with kernels."""
         import_module(unit)
         module = self._codegen._create_empty_module(unit)  # noqa: SLF001
         define_memory(module)
@@ -272,7 +272,7 @@ class NumbaCompiler:
         return linked
 
     def _check_symbols(self, linked: Any) -> None:
-        """See that what the code refers to is what it will be given."""
+        """Check that the code only refers to known symbols."""
         known = {*PYTHON_SYMBOLS, *C_SYMBOLS}
         for items in (linked.functions, linked.global_variables):
             for item in items:
@@ -282,7 +282,7 @@ class NumbaCompiler:
                     raise LookupError(message)
 
     def _optimise(self, linked: Any) -> None:
-        """First what lets Numba see which references need not be counted, then all."""
+        """Optimise in two passes: the first lets Numba remove reference counting."""
         codegen = self._codegen
         for options in (
             {
@@ -308,7 +308,7 @@ class NumbaCompiler:
 
 
 def _work() -> None:
-    """Compile units that lines of the input name, until there are no more."""
+    """Compile the units named in lines of the input."""
     compiler = NumbaCompiler()
     runtime.begin_compiling(compiler)
     for line in sys.stdin:

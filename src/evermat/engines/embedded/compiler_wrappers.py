@@ -1,14 +1,14 @@
-"""The code through which Python calls a kernel.
+"""The wrappers through which Python calls kernels.
 
-For each kernel a C function of the kind `METH_FASTCALL` is generated: it takes numbers,
-arrays and tuples apart, lets go of the interpreter's lock, calls the kernel and makes
-an object of what it returns. All that it needs are the stable interface of Python and
-the places of a few fields of NumPy's arrays, so the same code serves all versions of
-Python from 3.11 on; Numba's own wrappers need Numba where they run.
+For each kernel a C function with the `METH_FASTCALL` convention is generated: it
+unpacks numbers, arrays and tuples, releases the interpreter lock, calls the kernel and
+converts its result to an object. It depends only on Python's stable interface and the
+offsets of a few fields of NumPy's arrays, so the same code works for all versions of
+Python from 3.11 on; Numba's own wrappers need Numba at run time.
 
-An argument of another type than the signature says is refused with a `TypeError`: of a
-number the wrapper takes what Python can turn into one, of an array exactly the type of
-its elements, and that it lies in memory as the signature says, aligned and writable.
+Arguments of other types than those of the signature are rejected with a `TypeError`:
+for a number, the wrapper accepts anything that Python can convert to one; for an array,
+exactly its element type and layout, aligned and writable.
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ HEADER = object.__basicsize__
 
 DATA, NDIM, SHAPE = HEADER, HEADER + 8, HEADER + 16
 STRIDES, DTYPE, FLAGS = HEADER + 24, HEADER + 40, HEADER + 48
-"""Where fields of arrays are; `numpy/ndarraytypes.h` promises that they stay there."""
+"""Offsets of the fields of arrays, which are stable according to
+`numpy/ndarraytypes.h`.
+"""
 
 BYTE_ORDER, TYPE_NUMBER, ITEM_SIZE = HEADER + 10, HEADER + 12, HEADER + 24
-"""Where fields of the types of elements are, since NumPy 2."""
+"""Offsets of the fields of element types, since NumPy 2."""
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400
 FASTCALL = 0x80
 
 CONTEXT = ("none", "array_type", "array_interface", "mismatch", "failure")
-"""What an image must be given when it is loaded: `None`, the type of arrays, the table
-of NumPy's functions, and two Python functions, for calls with unfit arguments and for
-exceptions that a kernel raised."""
+"""The objects that are filled in when an image is loaded: `None`, the array type, the
+table of NumPy's functions, and two Python functions, for calls with invalid arguments
+and for exceptions of kernels.
+"""
 
 _NEW_ARRAY = 93
-"""The place of `PyArray_New` in the table."""
+"""The index of `PyArray_New` in the table."""
 
 _byte, _i32, _i64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _pointer = _byte.as_pointer()
@@ -95,7 +98,7 @@ class Wrappers:
         self._methods.append((name, function))
 
     def finish(self) -> list[str]:
-        """Write the table of all wrappers; the symbols that must be seen outside."""
+        """Write the table of all wrappers; return the symbols to export."""
         entry = ir.LiteralStructType([_pointer, _pointer, _i64, _pointer])
         entries = [
             ir.Constant.literal_struct(
@@ -115,19 +118,19 @@ class Wrappers:
         return [table.name, self._context_table.name]
 
     def text(self, text: str) -> Any:
-        """The address of a C string."""
+        """Return the address of a C string."""
         array = cgutils.make_bytearray(text.encode() + b"\0")
         constant = cgutils.global_constant(self.module, ".const.text", array)
         return constant.bitcast(_pointer)
 
     def given(self, builder: Any, name: str) -> Any:
-        """One of the things that were given when the image was loaded."""
+        """Return one of the objects that are filled in when the image is loaded."""
         at = [ir.Constant(_i32, 0), ir.Constant(_i32, CONTEXT.index(name))]
         return builder.load(builder.gep(self._context_table, at))
 
 
 class _Wrapper:
-    """One wrapper while it is generated."""
+    """A wrapper being generated."""
 
     def __init__(
         self,
@@ -164,7 +167,7 @@ class _Wrapper:
         self._finish()
 
     def _finish(self) -> None:
-        """What is done where arguments do not fit, and where Python raised."""
+        """Generate the paths for invalid arguments and for errors of Python."""
         builder = self._builder
         builder.position_at_end(self._refused)
         handler = self._wrappers.given(builder, "mismatch")
@@ -177,7 +180,7 @@ class _Wrapper:
         builder.ret(ir.Constant(_pointer, None))
 
     def _raise(self, status: Any) -> None:
-        """Raise what the kernel raised, which is known as it was when compiled."""
+        """Raise the exception of the kernel, which is known at compile time."""
         builder = self._builder
         exception = builder.load(status.excinfoptr)
         pickled = builder.extract_value(exception, 0)
@@ -187,7 +190,7 @@ class _Wrapper:
         builder.ret(ir.Constant(_pointer, None))
 
     def _call_handler(self, handler: Any, text: Any, size: Any) -> None:
-        """Call a function of Python, which raises something."""
+        """Call a Python function that raises an error."""
         read = self._call("PyBytes_FromStringAndSize", text, size)
         self._go_on_if(self._is_there(read), self._failed)
         end = ir.Constant(_pointer, None)
@@ -197,7 +200,7 @@ class _Wrapper:
     # -------------------------------------------------------- from Python
 
     def _take(self, kind: Any, item: Any) -> Any:
-        """The value of an argument."""
+        """Return the value of an argument."""
         if isinstance(kind, types.Boolean):
             return self._take_truth(item)
         if isinstance(kind, types.Integer):
@@ -245,7 +248,7 @@ class _Wrapper:
         return self._context.make_tuple(builder, kind, values)
 
     def _take_array(self, kind: Any, item: Any) -> Any:
-        """The description of an array; it owns nothing, as the caller holds it."""
+        """Return the descriptor of an array, which the caller keeps alive."""
         builder = self._builder
         self._check_type(item)
         flags = self._field(item, FLAGS, _i32)
@@ -284,7 +287,7 @@ class _Wrapper:
             self._go_on_if(is_under, self._refused)
 
     def _check_elements(self, kind: Any, found: Any) -> None:
-        """See that elements are of the type, and in the order of bytes, of a kind."""
+        """Check the type and the byte order of elements."""
         builder = self._builder
         order = self._field(found, BYTE_ORDER, _byte)
         swapped = ir.Constant(_byte, ord(np.dtype("i4").newbyteorder().byteorder))
@@ -303,7 +306,7 @@ class _Wrapper:
     # ---------------------------------------------------------- to Python
 
     def _object(self, kind: Any, value: Any) -> Any:
-        """The object that is returned."""
+        """Return the result as an object."""
         if isinstance(kind, types.NoneType):
             none = self._wrappers.given(self._builder, "none")
             self._call("Py_IncRef", none)
@@ -335,7 +338,7 @@ class _Wrapper:
         return made
 
     def _array_object(self, kind: Any, value: Any) -> Any:
-        """The argument that is returned as it was, or a copy of a new array."""
+        """Return the argument itself if it is returned, or a copy of a new array."""
         builder, context = self._builder, self._context
         array = context.make_array(kind)(context, builder, value)
         given = builder.bitcast(array.parent, _pointer)
@@ -361,7 +364,7 @@ class _Wrapper:
             self._go_on_if(builder.icmp_signed("==", own, size), self._refused)
 
     def _copied(self, kind: Any, array: Any) -> Any:
-        """A NumPy array with the elements of one that a kernel made."""
+        """Return a NumPy array with the elements of an array made by a kernel."""
         builder = self._builder
         sizes = cgutils.alloca_once_value(builder, array.shape)
         table = builder.bitcast(
@@ -428,7 +431,7 @@ def _number(value: int) -> Any:
 
 
 def _numbers_of(wanted: np.dtype[Any]) -> Iterable[int]:
-    """The numbers that NumPy has for a type: C has several names for some."""
+    """Return NumPy's numbers of a type: C has several names for some."""
     names = "bBhHiIlLqQ"
     same = {
         np.dtype(each).num
@@ -440,7 +443,7 @@ def _numbers_of(wanted: np.dtype[Any]) -> Iterable[int]:
 
 
 def _global(module: Any, name: str, kind: Any) -> Any:
-    """A variable of a module that can be seen from outside."""
+    """Define an exported variable of a module."""
     variable = ir.GlobalVariable(module, kind, name)
     variable.initializer = ir.Constant(kind, None)
     return variable

@@ -1,13 +1,13 @@
-"""How kernels are declared, and how they get their machine code.
+"""Declarations of kernels, and how they get their machine code.
 
-A kernel is a Python function without Python objects, decorated with the types that it
-takes. It is not compiled where it is used: `machine_code` loads what the compiler made
-of all kernels before (see `kernel_cache`), so that a process need not even import
-Numba. Only processes that compile do; they ask `begin_compiling` to declare kernels to
-Numba instead, and import the modules with kernels after that.
+A kernel is a Python function without Python objects, decorated with the types of its
+arguments. It is not compiled where it is used: `machine_code` loads what the compiler
+has made of all kernels in advance (see `kernel_cache`), so a process need not even
+import Numba. Only processes that compile do; they call `begin_compiling` to declare
+kernels to Numba instead, before they import the modules with kernels.
 
-The wrappers that take Python objects apart are generated along with the code, and check
-what they are given: see `compiler_wrappers`.
+The wrappers that unpack Python objects are generated along with the code, and check
+their arguments: see `compiler_wrappers`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TYPES = ("int32", "int64", "uint8", "uint16", "uint32", "uint64", "void", "voidp
 
 
 class Compiler(Protocol):
-    """What declares kernels while they are compiled."""
+    """The compiler's side of kernel declarations."""
 
     types: Any
     record: Any
@@ -36,14 +36,14 @@ class Compiler(Protocol):
     def declare(
         self, function: _Function, signature: object, *, inline: bool
     ) -> _Function:
-        """Take a function that can be called from Python and from kernels."""
+        """Declare a function that is called from Python and from kernels."""
 
     def declare_part(self, function: _Function) -> _Function:
-        """Take a function that is only called from kernels, with any types."""
+        """Declare a function that is called only from kernels, with any types."""
 
 
 class _AnyType:
-    """Takes the place of Numba's types where nothing is compiled."""
+    """Replaces Numba's types where nothing is compiled."""
 
     def __getitem__(self, layout: object) -> _AnyType:
         return self
@@ -59,7 +59,7 @@ carray: Any = None
 
 
 def begin_compiling(compiler: Compiler) -> None:
-    """Declare kernels to a compiler from now on; before their modules are imported."""
+    """Declare kernels to a compiler from now on; call it before importing kernels."""
     global _compiler  # noqa: PLW0603  a process either compiles or runs
     _compiler = compiler
     module = sys.modules[__name__]
@@ -69,22 +69,22 @@ def begin_compiling(compiler: Compiler) -> None:
 
 
 def tuple_of(kind: type, *fields: object) -> Any:  # noqa: ANN401  Numba's types have none
-    """The type of named tuples whose fields have some types."""
+    """Return the type of named tuples with fields of the given types."""
     return _any if _compiler is None else _compiler.types.NamedTuple(fields, kind)
 
 
 def pair_of(kind: object) -> Any:  # noqa: ANN401  Numba's types have none
-    """The type of pairs of values of one type."""
+    """Return the type of pairs of values of one type."""
     return _any if _compiler is None else _compiler.types.UniTuple(kind, 2)
 
 
 def structure_of(fields: object) -> Any:  # noqa: ANN401  Numba's types have none
-    """The type of elements of arrays with named fields."""
+    """Return the type of array elements with named fields."""
     return _any if _compiler is None else _compiler.record(fields)
 
 
 def kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Have a function compiled for the types of a signature."""
+    """Declare a kernel for the types of a signature."""
 
     def declare(function: _Function) -> _Function:
         if _compiler is not None:
@@ -96,10 +96,10 @@ def kernel(signature: object) -> Callable[[_Function], _Function]:
 
 
 def inner_kernel(signature: object) -> Callable[[_Function], _Function]:
-    """Have a function that is called for each of many rows compiled into its callers.
+    """Declare a kernel that is inlined into its callers, for calls once per row.
 
-    Else each call takes hold of its arrays and lets go of them again, which costs more
-    than what most of these functions do.
+    Otherwise each call acquires its arrays and releases them, which costs more than the
+    body of most of these functions.
     """
 
     def declare(function: _Function) -> _Function:
@@ -111,7 +111,7 @@ def inner_kernel(signature: object) -> Callable[[_Function], _Function]:
 
 
 def part(function: _Function) -> _Function:
-    """Have a function compiled with the kernels that call it, for the types they use.
+    """Declare a function that is compiled along with the kernels that call it.
 
     It cannot be called from Python.
     """
@@ -119,7 +119,7 @@ def part(function: _Function) -> _Function:
 
 
 def intrinsic(function: _Function) -> _Function:
-    """Have a function generate code of its own; only kernels can call it."""
+    """Declare a function that generates code of its own; only kernels can call it."""
     if _compiler is None:
         return function
     generating: _Function = _compiler.intrinsic(function)
@@ -127,7 +127,7 @@ def intrinsic(function: _Function) -> _Function:
 
 
 def _loaded(function: _Function) -> _Function:
-    """The compiled form of a function."""
+    """Return the compiled form of a function."""
     from evermat.engines.embedded.machine_code import (  # noqa: PLC0415  not to compile
         compiled_kernel,
     )
