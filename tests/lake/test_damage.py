@@ -15,6 +15,7 @@ from deltalake.schema import PrimitiveType
 import evermat
 from damage_state import damage_states
 from evermat import lake
+from evermat.engines.spark import stored_facts
 from evermat.io import digested_parquet
 from evermat.io.digested_parquet import (
     DamagedParquetError,
@@ -134,15 +135,24 @@ def test_a_flipped_bit_of_a_data_file_is_named(
 
 
 @pytest.mark.spark
-def test_tasks_name_a_damaged_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_here", [True, False])
+def test_spark_names_a_damaged_file_when_it_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_here: bool
 ) -> None:
     monkeypatch.setenv("EVERMAT_SPARK_SMALL", "2")
-    made(tmp_path, "reference").insert("edge", EDGES)
+    if not is_here:
+        monkeypatch.setattr(stored_facts, "ROWS_HERE", -1)
+    kb = made(tmp_path, "reference")
+    kb.insert("edge", EDGES)
+    version = kb.version
     file = newest_facts(tmp_path)
     flip(file, 40)
+    kb = opened(tmp_path, "spark")
+    with pytest.raises(evermat.EvermatError, match=file.name):
+        kb.delete("edge", EDGES[:1])
+    assert DeltaTable(tmp_path).version() == version
     with pytest.raises(DamagedStateError, match=file.name):
-        opened(tmp_path, "spark")
+        contents(kb)
 
 
 def test_a_damaged_entry_spoils_its_own_version_alone(

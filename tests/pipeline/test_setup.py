@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from evermat import KnowledgeBase
+from evermat.engines import make_engine
 from evermat.engines.spark.failures import SparkStepError
-from evermat.engines.spark.session import SparkSetupError, missing_part
+from evermat.engines.spark.session import SessionToCome, SparkSetupError, missing_part
 from evermat.pipeline import spark_session as starting
 from evermat.pipeline.config import EngineSettings
 from evermat.pipeline.errors import OutputError, SourceError
@@ -20,6 +23,8 @@ from pipelines import PROGRAM, configured, run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from evermat.errors import EvermatError
 
@@ -82,6 +87,46 @@ def test_a_master_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         pass
     assert "that the cluster is up" in str(raised.value.help)
+
+
+@pytest.fixture
+def connected() -> SparkSession:
+    """What a session of Spark Connect is told by: where its class is defined."""
+    place = {"__module__": "pyspark.sql.connect.session"}
+    session: SparkSession = type("SparkSession", (), place)()
+    return session
+
+
+@pytest.mark.parametrize("more", [{}, {"driver_facts": 0}])
+def test_spark_connect_is_refused_with_advice(
+    connected: SparkSession, more: dict[str, int]
+) -> None:
+    with pytest.raises(SparkSetupError, match="Spark Connect") as raised:
+        make_engine("spark", session=connected, **more)
+    assert "spark-submit" in str(raised.value.help)
+    with pytest.raises(SparkSetupError, match="Spark Connect"):
+        KnowledgeBase("p(1) .", engine="spark", spark=connected)
+
+
+def test_an_active_session_of_spark_connect_is_refused(
+    connected: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr(starting, "missing_part", lambda: None)
+    monkeypatch.setattr("evermat.engines.spark.session.missing_part", lambda: None)
+    active = "pyspark.sql.SparkSession.getActiveSession"
+    monkeypatch.setattr(active, lambda: connected)
+    with pytest.raises(SparkSetupError, match="Spark Connect"):
+        make_engine("spark")
+    with (
+        pytest.raises(SparkSetupError, match="Spark Connect"),
+        spark_session(EngineSettings(), "test"),
+    ):
+        pass
+    later = SessionToCome(lambda: connected, {})
+    engine = make_engine("spark", session=later, driver_facts=0)
+    with pytest.raises(SparkSetupError, match="Spark Connect"):
+        _ = engine.cluster.session  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +218,11 @@ def test_a_master_that_makes_no_sense(tmp_path: Path) -> None:
     engine = '[engine]\nmaster = "cloud"\n'
     config = configured(tmp_path, PROGRAM, SOURCE, engine, engine="spark")
     command = [sys.executable, "-m", "evermat", "pipeline", "run", str(config.file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Few rows would need no plan of Spark, and start none.
+    settings = {**os.environ, "EVERMAT_SPARK_SMALL": "0"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=settings
+    )
     assert done.returncode == 1
     assert "did not start on `cloud`" in done.stderr
     assert "Traceback" not in done.stderr

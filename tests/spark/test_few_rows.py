@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from evermat.engines import make_engine
-from evermat.engines.spark import blocks, fetching
+from evermat.engines.spark import blocks, row_keys
 from evermat.engines.spark.session import FOR_FEW_ROWS
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def test_settings_for_few_rows_do_not_stay(engine: SparkEngine) -> None:
 def test_keys_are_found_however_they_are_sent(
     engine: SparkEngine, monkeypatch: pytest.MonkeyPatch, most_listed: int
 ) -> None:
-    monkeypatch.setattr(fetching, "MOST_LISTED", most_listed)
+    monkeypatch.setattr(row_keys, "MOST_LISTED", most_listed)
     monkeypatch.setattr(blocks, "FEW_ROWS", most_listed)
     block = written(engine)
     keys = pa.array([3, 7, 50], pa.int64()).to_numpy()
     sql = f"SELECT *, c0 AS key FROM {block.view}"  # noqa: S608
-    found = fetching.fetch(engine.cluster, sql, ["c0"], keys)
+    found = row_keys.fetch(engine.cluster, sql, ["c0"], keys)
     assert sorted(found["c0"].to_pylist()) == [3, 7]
-    assert fetching.fetch(engine.cluster, sql, ["c0"], keys, most=1).num_rows == 1
+    assert row_keys.fetch(engine.cluster, sql, ["c0"], keys, most=1).num_rows == 1

@@ -12,7 +12,7 @@ import pytest
 import evermat
 from collected import count_collected
 from evermat.columns import ColumnNamesError, SwappedColumnsWarning, term_table
-from evermat.engines.spark import ids as spark_ids
+from evermat.engines.spark import dictionary
 from evermat.engines.spark.adaptive import AdaptiveEngine
 from evermat.engines.spark.dictionary import DigestCollisionError
 from evermat.engines.spark.engine import SparkEngine
@@ -231,13 +231,13 @@ def test_two_constants_with_one_digest_are_refused(
 ) -> None:
     kb = evermat.KnowledgeBase(RULES, engine=engine(limit=limit))
     kb.load({"edge": frame(session, PAIRS, "x string, y string")})
-    taken, fake = spark_ids.constant_id(constant("n4")), "looks like n4"
-    honest = spark_ids.id_of
+    taken, fake = dictionary.constant_id(constant("n4")), "looks like n4"
+    honest = dictionary.id_of
 
     def bent(kind: int, text: str) -> int:
         return taken if text == fake else honest(kind, text)
 
-    monkeypatch.setattr(spark_ids, "id_of", bent)
+    monkeypatch.setattr(dictionary, "id_of", bent)
     with pytest.raises(DigestCollisionError, match="looks like n4"):
         kb.insert("edge", [("x", fake)])
     monkeypatch.undo()
@@ -247,7 +247,7 @@ def test_two_constants_with_one_digest_are_refused(
 def test_constants_that_clash_on_the_cluster_are_refused() -> None:
     made = engine()
     terms = made.cluster.terms
-    big = spark_ids.FIRST_DIGEST
+    big = dictionary.FIRST_DIGEST
     terms.add(f"SELECT {big}L AS id, 1 AS kind, 'a' AS text")
     terms.add(f"SELECT {big}L AS id, 1 AS kind, 'a' AS text")
     assert len(terms) == 1

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.engines.spark import blocks, decoding, failures, in_parts, joins
+from evermat.engines.spark import blocks, decoding, failures, joins
 from evermat.engines.spark.checkpoint_place import require_place
 from evermat.engines.spark.engine import SparkEngine
 from evermat.engines.spark.failures import SparkStepError, plain_failures, with_room
+from evermat.engines.spark.session import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +173,7 @@ def _counted_parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
 
     def count(written: Any) -> Iterator[pa.Table]:
-        for part in in_parts.parts_of(written):
+        for part in parts_of(written):
             sizes.append(part.num_rows)
             yield part
 

@@ -26,6 +26,7 @@ from evermat.engines.spark.session import (
     LOCAL_SETTINGS,
     SparkSetupError,
     missing_part,
+    require_classic,
 )
 from evermat.errors import EvermatError, gist
 from evermat.errors.redaction import without_secrets
@@ -65,6 +66,7 @@ def spark_session(settings: EngineSettings, name: str) -> Iterator[SparkSession]
 
         active = SparkSession.getActiveSession()
         session = active or _start(settings, name)
+        require_classic(session)
         try:
             yield session
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 from pyarrow.fs import FileSelector, FileType
 
-from evermat.engines.spark.session import find_session
+from evermat.engines.spark.session import find_session, require_classic
 from evermat.errors import gist
 from evermat.errors.redaction import without_secrets
 from evermat.pipeline.files import file_system
@@ -197,6 +197,7 @@ def follow_spark(
 ) -> None:
     """Maintain the events of a source of Structured Streaming."""
     session = find_session() if spark is None else spark
+    require_classic(session)
     events = _events(session, worker.source)
     run = _Run(worker)
     writer = (

@@ -23,7 +23,7 @@ from evermat.engines.spark.inside_tasks import Work, derive_few, run_tasks
 from evermat.engines.spark.joins import BROADCAST
 from evermat.engines.spark.row_tables import appended, key_columns, padded_keys, widened
 from evermat.engines.spark.rows import brought_home
-from evermat.engines.spark.session import broadcast, parallelism
+from evermat.engines.spark.session import parallelism
 from evermat.engines.spark.sets import Counted, Settled, Stored, rows_of
 from evermat.engines.spark.tasks import map_in_tasks
 from evermat.values import Constant
@@ -235,7 +235,7 @@ class _Pass:
         )
         keys = key_columns(self._width)
         facts = self._cluster.sql(sql).repartition(tasks, "key").select(*keys)
-        shared = broadcast(session, work)
+        shared = session.sparkContext.broadcast(work)
         columns = [f"{name} bigint" for name in [*keys, "n"]]
         schema = ", ".join([*columns, "old boolean"])
         derived = map_in_tasks(facts, partial(run_tasks, shared), schema)

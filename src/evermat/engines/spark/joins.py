@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from evermat.engines.spark.session import is_local, is_remote
+from evermat.engines.spark.session import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,12 +55,6 @@ def join_hint(cluster: Cluster, left: int, right: int) -> str:
 def room_for_tables(session: SparkSession) -> int:
     """Of how many rows the tasks of a stage can have tables by hash, all together."""
     executors = 1
-    if is_remote(session):
-        # Nobody says how many executors there are: there is at least one.
-        name = "driver" if is_local(session) else "executor"
-        heap = bytes_of(session.conf.get(f"spark.{name}.memory", "1g") or "1g")
-        share = float(session.conf.get("spark.memory.fraction", "0.6") or "0.6")
-        return rows_in_tables(heap, share)
     context = session.sparkContext
     inside, settings = cast("Any", context), context.getConf()
     if is_local(session):

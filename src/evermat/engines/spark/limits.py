@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.engines.spark.joins import bytes_of, room_for_tables
-from evermat.engines.spark.session import SessionToCome
+from evermat.engines.spark.session import SessionToCome, require_classic
 from evermat.errors import EvermatError
 
 if TYPE_CHECKING:
@@ -79,7 +79,13 @@ def limits_of(
     driver_facts: int | None = None,
     small: int | None = None,
 ) -> Limits:
-    """The limits of a session, unless they are given."""
+    """The limits of a session, unless they are given.
+
+    Raises:
+        SparkSetupError: it is a session of Spark Connect.
+    """
+    if not isinstance(session, SessionToCome):
+        require_classic(session)
 
     def setting(name: str, usual: str | None = None) -> str | None:
         if isinstance(session, SessionToCome):

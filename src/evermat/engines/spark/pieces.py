@@ -25,7 +25,6 @@ from evermat.engines.spark.inside_tasks import Numbering, Work, by_relation
 from evermat.engines.spark.joins import BROADCAST
 from evermat.engines.spark.queries import condition_on, listed_ids
 from evermat.engines.spark.row_tables import key_columns, padded_keys
-from evermat.engines.spark.session import broadcast
 from evermat.engines.spark.tasks import map_in_tasks
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ class Pieces:
             sides=self._tables_sent(),
             width=self.width,
         )
-        self._shared = broadcast(cluster.session, work)
+        self._shared = cluster.session.sparkContext.broadcast(work)
         columns = [f"{name} bigint" for name in [*key_columns(self.width), "n"]]
         pieces = cluster.sql(_union(divided))
         task = partial(run_pieces, self._shared)

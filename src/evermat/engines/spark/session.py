@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import uuid4
 
-from evermat.engines.spark.checkpoint_place import CheckpointPlaceError, require_place
+from evermat.engines.spark.checkpoint_place import require_place
 from evermat.errors import EvermatError
 from evermat.errors.redaction import without_secrets
 
@@ -107,50 +107,32 @@ class SessionToCome:
     settings: Mapping[str, str]
 
 
-def is_remote(session: SparkSession) -> bool:
-    """Whether a session speaks to a server by Spark Connect: there is no Java here."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
+def require_classic(session: SparkSession) -> None:
+    """Refuse a session of Spark Connect, whose driver is elsewhere.
+
+    Plans, checkpoints and the sizes of caches are made with Spark's Java objects.
+
+    Raises:
+        SparkSetupError: it is one.
+    """
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise SparkSetupError(
+            "Evermat does not run on a session of Spark Connect",
+            help="pass a classic session: "
+            'SparkSession.builder.master("local[*]" or "spark://host:port")'
+            ".getOrCreate() without `remote` and SPARK_REMOTE, or run the program "
+            "with spark-submit on the cluster",
+        )
 
 
 def is_local(session: SparkSession) -> bool:
     """Whether there are no executors beside the driver of Spark."""
-    return IS_LOCAL.fullmatch(master_of(session)) is not None
-
-
-def master_of(session: SparkSession) -> str:
-    """Return the master of a session's cluster."""
-    if is_remote(session):
-        return str(session.conf.get("spark.master", ""))
-    return str(session.sparkContext.master)
+    return IS_LOCAL.fullmatch(str(session.sparkContext.master)) is not None
 
 
 def parallelism(session: SparkSession) -> int:
     """How many tasks run at once, about."""
-    if not is_remote(session):
-        return int(session.sparkContext.defaultParallelism)
-    known = session.conf.get(_PARALLELISM, None)
-    if known is None:
-        # Ranges are cut into as many parts.
-        frame = session.range(1 << 16).selectExpr("spark_partition_id() AS part")
-        known = str(frame.distinct().count())
-        session.conf.set(_PARALLELISM, known)
-    return int(known)
-
-
-_PARALLELISM = "spark.evermat.parallelism"
-
-
-class Sent(NamedTuple):
-    """Something that tasks are given; a broadcast of Spark where there can be one."""
-
-    value: Any
-
-
-def broadcast(session: SparkSession, value: object) -> Any:  # noqa: ANN401  see `Sent`
-    """Give something to all tasks."""
-    if is_remote(session):
-        return Sent(value)
-    return session.sparkContext.broadcast(value)
+    return int(session.sparkContext.defaultParallelism)
 
 
 def missing_part() -> str | None:
@@ -186,6 +168,7 @@ def find_session() -> SparkSession:
 
     active = SparkSession.getActiveSession()
     if active is not None:
+        require_classic(active)
         return active
     master = os.environ.get("EVERMAT_SPARK_MASTER", "local[*]")
     builder = SparkSession.builder.master(master).appName("evermat")
@@ -211,11 +194,11 @@ def moved(frame: DataFrame, session: SparkSession) -> DataFrame:
     """
     if frame.sparkSession is session:
         return frame
+    require_classic(frame.sparkSession)
+    require_classic(session)
     view = f"evermat_moved_{next(_numbers)}"
     place = session.conf.get("spark.sql.globalTempDatabase", "global_temp")
     frame.createOrReplaceGlobalTempView(view)
-    if is_remote(session):
-        return session.table(f"{place}.{view}")  # it is looked for when it is read
     try:
         return session.table(f"{place}.{view}")
     finally:
@@ -233,9 +216,6 @@ class ForFewRows:
     """
 
     def __init__(self, session: SparkSession) -> None:
-        self._is_remote = is_remote(session)
-        if self._is_remote:
-            return  # each setting would be a call of its own
         inside = cast("Any", session)
         self._settings = inside._jsparkSession.sessionState().conf()  # noqa: SLF001
         usual = {name: session.conf.get(name) for name in FOR_FEW_ROWS}
@@ -247,9 +227,6 @@ class ForFewRows:
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Run plans that read few rows in here."""
-        if self._is_remote:
-            yield
-            return
         self._settings.setConf(self._few)
         try:
             yield
@@ -274,9 +251,6 @@ def called_here(session: SparkSession, doing: str = "") -> Iterator[None]:
         session: runs the plans.
         doing: their purpose, for Spark's web interface.
     """
-    if is_remote(session):
-        yield
-        return
     context = session.sparkContext
     wanted = {**CALL_SITE, "spark.job.description": f"evermat: {doing}"}
     if not doing:
@@ -321,11 +295,7 @@ def written_down(frame: DataFrame, *, few: bool = False) -> DataFrame:
     """
     session = frame.sparkSession
     if not is_local(session):
-        if not is_remote(session):
-            require_place(session, is_local=False)
-        elif session.conf.get("spark.checkpoint.dir", None) is None:
-            # Who starts a server says where its checkpoints are.
-            raise CheckpointPlaceError("the server of Spark Connect has no place")
+        require_place(session, is_local=False)
         return frame.checkpoint(eager=True)
     from pyspark import StorageLevel  # noqa: PLC0415  slow to load
 
@@ -345,8 +315,6 @@ def read_from_cache(frame: DataFrame, rows: int | None) -> DataFrame:
         frame: the frame.
         rows: its number of rows, if known.
     """
-    if is_remote(frame.sparkSession):
-        return frame
     from pyspark.sql import DataFrame as Frame  # noqa: PLC0415  slow to load
 
     # PySpark has no public interface for it; its own frames are made like this.
@@ -368,8 +336,6 @@ def let_go(frame: DataFrame) -> None:
     Python would do so at a garbage collection, because Java objects in Python refer to
     themselves. Until then, Java would keep all data that the driver has sent with it.
     """
-    if is_remote(frame.sparkSession):
-        return
     gateway = cast("Any", frame.sparkSession.sparkContext)._gateway  # noqa: SLF001
     gateway.detach(cast("Any", frame)._jdf)  # noqa: SLF001
 
@@ -381,14 +347,15 @@ def shared_folder(session: SparkSession) -> str:
 
 def own_session(session: SparkSession) -> SparkSession:
     """Return a session on the same cluster with settings and view names of its own."""
+    require_classic(session)
     own = session.newSession()
     for name, value in SETTINGS.items():
         if own.conf.isModifiable(name):
             own.conf.set(name, value)
-    is_here = master_of(own).startswith("local")
-    if is_here and not is_remote(own) and "PYSPARK_PYTHON" not in os.environ:
+    context = own.sparkContext
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         # Workers on this machine need the packages that this process has.
-        own.sparkContext.pythonExec = sys.executable
+        context.pythonExec = sys.executable
     tasks = str(parallelism(own))
     own.conf.set("spark.sql.shuffle.partitions", tasks)
     # Spark takes the same number by itself, and this can be switched back to.
@@ -416,9 +383,6 @@ TERMS_AT_ONCE = 1 << 17
 def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
     """Yield the same rows, read from temporary files with a limited number of rows."""
     session = frame.sparkSession
-    if is_remote(session):
-        yield frame  # it comes in parts, and there is no Java here
-        return
     folder = f"{shared_folder(session)}/{uuid4()}"
     try:
         frame.write.option("maxRecordsPerFile", at_once).parquet(folder)
@@ -429,9 +393,6 @@ def in_files(frame: DataFrame, at_once: int) -> Iterator[DataFrame]:
 
 def parts_of(written: DataFrame) -> Iterator[pa.Table]:
     """The rows of such files, one file after the other."""
-    if is_remote(written.sparkSession):
-        yield written.toArrow()
-        return
     read = written.sparkSession.read.schema(written.schema)
     for file in sorted(written.inputFiles()):
         yield read.parquet(file).toArrow()
