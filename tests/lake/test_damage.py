@@ -148,7 +148,7 @@ def test_spark_names_a_damaged_file_when_it_reads_it(
     file = newest_facts(tmp_path)
     flip(file, 40)
     kb = opened(tmp_path, "spark")
-    with pytest.raises(evermat.EvermatError, match=file.name):
+    with pytest.raises(DamagedStateError, match=file.name):
         kb.delete("edge", EDGES[:1])
     assert DeltaTable(tmp_path).version() == version
     with pytest.raises(DamagedStateError, match=file.name):

@@ -349,12 +349,12 @@ class StoredFacts:
             lambda group: any(each.may_be_in(group) for each in wants)
         )
         look = partial(_looked_up, self.storage, self._tags(), self.width, wants)
-        if sum(piece.rows for piece in pieces) <= ROWS_HERE:
-            with self.reading():
-                found = list(look(pieces))
-            return pa.concat_tables(found) if found else _nothing(self.width)
-        frame = _in_tasks(self.cluster, self.width, look, pieces)
-        return self.cluster.arrow(frame)
+        with self.reading():
+            if sum(piece.rows for piece in pieces) > ROWS_HERE:
+                frame = _in_tasks(self.cluster, self.width, look, pieces)
+                return self.cluster.arrow(frame)
+            found = list(look(pieces))
+        return pa.concat_tables(found) if found else _nothing(self.width)
 
     def find_facts(self, facts: pa.Table) -> pa.Table:
         """Those of some facts that are there, with their numbers."""
