@@ -44,9 +44,10 @@ MIXED = [(at, at if at % 2 else f"text {at}", float(at)) for at in range(500)]
 def base(**limits: int) -> tuple[evermat.KnowledgeBase, Cluster]:
     """A knowledge base with next to everything on the cluster."""
     engine = SparkEngine()
+    dictionary = engine.cluster.dictionary
+    dictionary.limit = limits.pop("constants", dictionary.limit)
     for name, limit in {"small": 3, **limits}.items():
         setattr(engine.cluster, name, limit)
-    engine.cluster.dictionary.limit = engine.cluster.limits.constants
     return evermat.KnowledgeBase(RULES, engine=engine, modules=False), engine.cluster
 
 
