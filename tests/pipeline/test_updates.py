@@ -8,6 +8,7 @@ import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +27,9 @@ from evermat.pipeline.errors import (
 from evermat.pipeline.report import Silent, Step, read_status
 from evermat.pipeline.runs import PipelineBusyError
 from pipelines import PROGRAM, configured, rows, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STATE = '[state]\npath = "state"\n'
 OUTPUTS = """
@@ -413,6 +417,15 @@ class Impatient(Silent):
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """SIGINT as a terminal delivers it; processes in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_a_second_interrupt_ends_a_stream_at_once(tmp_path: Path) -> None:
     events = '[stream]\nformat = "csv"\npath = "events"\ntrigger = 0.01\n'
     config = configured(tmp_path, PROGRAM, STATE, events)
