@@ -260,7 +260,7 @@ def test_a_lack_of_memory_while_files_are_read_is_told_as_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kb = evermat.KnowledgeBase(RULES)
-    monkeypatch.setattr("evermat.api.read_rdf", lack_memory)
+    monkeypatch.setattr("evermat.kb.requests.read_rdf", lack_memory)
     with pytest.raises(OutOfMemoryError):
         kb.load({"edge": [(1, 2)]}, rdf=tmp_path / "a.ttl")
     assert not kb.count("edge")
