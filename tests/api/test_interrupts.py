@@ -205,7 +205,7 @@ def test_an_interrupted_transaction_is_over() -> None:
 # ----------------------------------------------------------------------- memory
 
 
-@pytest.mark.parametrize("step", ["hide", "show", "give", "withdraw"])
+@pytest.mark.parametrize("step", ["remove", "add", "add_explicit", "remove_explicit"])
 def test_after_half_a_commit_every_call_is_refused(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +234,7 @@ def test_a_commit_that_memory_did_not_follow_asks_to_open_the_state_again(
     kb = evermat.KnowledgeBase(RULES, state=tmp_path / "state")
     kb.insert("edge", [(1, 2), (2, 3)])
     store = kb._engine.store  # type: ignore[attr-defined]  # noqa: SLF001
-    monkeypatch.setattr(store, "show", lack_memory)
+    monkeypatch.setattr(store, "add", lack_memory)
     with pytest.raises(OutOfMemoryError):
         kb.insert("edge", [(3, 4)])
     with pytest.raises(TornError, match="open the state again"):
