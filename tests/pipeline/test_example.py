@@ -54,7 +54,7 @@ def test_results_of_engines_can_be_compared(tmp_path: Path) -> None:
 
 def test_configurations_in_the_documentation_are_valid(tmp_path: Path) -> None:
     page = (EXAMPLE.parents[1] / "docs" / "pipeline.md").read_text(encoding="utf-8")
-    smallest, columns, catalogue, expected = re.findall(
+    smallest, database, columns, catalogue, expected = re.findall(
         r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE
     )
     (tmp_path / "data").mkdir()
@@ -64,6 +64,8 @@ def test_configurations_in_the_documentation_are_valid(tmp_path: Path) -> None:
     assert len(rows(tmp_path / "out/reach")) == 3
     source = '[[source]]\npath = "people.csv"\npredicate = "person"'
     assert len(configured(tmp_path, source, columns).sources[0].columns) == 5
+    (employees,) = configured(tmp_path, database).sources
+    assert (employees.format, employees.predicates) == ("database", ("employee",))
     settings = configured(tmp_path, smallest, catalogue).engine.conf
     assert settings[0][0] == "spark.sql.catalogImplementation"
     (expectation,) = configured(tmp_path, smallest, expected).expectations
