@@ -32,7 +32,7 @@ from evermat.pipeline.change_files import (
     net_changes,
     unseen_files,
 )
-from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS
+from evermat.pipeline.config import DATABASE_FORMATS, LINE_FORMATS, SPARK_FORMATS
 from evermat.pipeline.errors import (
     OutputError,
     PipelineStateError,
@@ -490,9 +490,9 @@ class _Work:
 
     def _intake(self, source: Source, paths: Sequence[str]) -> Intake:
         """What reads a source: tasks, unless there is little to read."""
-        if source.format in DATABASE_FORMATS:
+        if source.format in SPARK_FORMATS:
             return self._spark_intake
-        if not self._is_on_spark:
+        if source.format == "database" or not self._is_on_spark:
             return LocalIntake()
         is_here = is_for_driver(source, paths, self.config, lambda: self.spark)
         return LocalIntake() if is_here else self._spark_intake
