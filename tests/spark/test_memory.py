@@ -249,13 +249,13 @@ def test_java_forgets_what_only_a_view_needed(monkeypatch: pytest.MonkeyPatch) -
     cluster = SparkEngine().cluster
     java: Any = cluster.session._jvm  # noqa: SLF001
     sent: list[Any] = []
-    register = cluster.register
+    let_go = blocks.let_go
 
-    def watched(frame: Any, size: int | None = None) -> str:
+    def watched(frame: Any) -> None:
         sent.append(java.java.lang.ref.WeakReference(frame._jdf))  # noqa: SLF001
-        return register(frame, size)
+        let_go(frame)
 
-    monkeypatch.setattr(cluster, "register", watched)
+    monkeypatch.setattr(blocks, "let_go", watched)
     gc.disable()
     try:
         view = cluster.register_table(pa.table({"tag": [0] * 9, "c0": list(range(9))}))
