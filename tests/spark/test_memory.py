@@ -18,7 +18,7 @@ from evermat.engines.spark import blocks, decoding, failures, joins
 from evermat.engines.spark.checkpoint_place import require_place
 from evermat.engines.spark.engine import SparkEngine
 from evermat.engines.spark.failures import SparkStepError, plain_failures, with_room
-from evermat.engines.spark.session import parts_of
+from evermat.engines.spark.session import let_go, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,13 +249,11 @@ def test_java_forgets_what_only_a_view_needed(monkeypatch: pytest.MonkeyPatch) -
     cluster = SparkEngine().cluster
     java: Any = cluster.session._jvm  # noqa: SLF001
     sent: list[Any] = []
-    let_go = blocks.let_go
-
     def watched(frame: Any) -> None:
         sent.append(java.java.lang.ref.WeakReference(frame._jdf))  # noqa: SLF001
         let_go(frame)
 
-    monkeypatch.setattr(blocks, "let_go", watched)
+    monkeypatch.setattr("evermat.engines.spark.blocks.let_go", watched)
     gc.disable()
     try:
         view = cluster.register_table(pa.table({"tag": [0] * 9, "c0": list(range(9))}))
