@@ -249,6 +249,7 @@ def test_java_forgets_what_only_a_view_needed(monkeypatch: pytest.MonkeyPatch) -
     cluster = SparkEngine().cluster
     java: Any = cluster.session._jvm  # noqa: SLF001
     sent: list[Any] = []
+
     def watched(frame: Any) -> None:
         sent.append(java.java.lang.ref.WeakReference(frame._jdf))  # noqa: SLF001
         let_go(frame)
